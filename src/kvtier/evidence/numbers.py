@@ -1,0 +1,101 @@
+"""Numbers with their papers: a stage writes a fragment, the ledger is the union of the fragments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kvtier.errors import InputError
+from kvtier.evidence import provenance
+from kvtier.evidence.labels import Label
+from kvtier.files import read_json, write_atomically
+
+KEY = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+
+
+@dataclass(frozen=True)
+class Number:
+    """One value and what it means.
+
+    Parameters
+    ----------
+    key : str
+        Dotted, stable name, such as ``sim.rev2.e1.32.ema015.hit``.
+    value : float or int
+        Full precision, in `unit`.
+    unit : str
+        Unit as printed after the value; empty for a pure count or ratio.
+    digits : int
+        Decimals of the display, rounded here and nowhere else.
+    label : Label
+        Evidence class.
+    definition : str
+        Numerator, denominator, what is counted.
+    uncertainty : dict, optional
+        Such as ``{"standard_error": 1.2}`` in the unit of the value.
+    """
+
+    key: str
+    value: float | int
+    unit: str
+    digits: int
+    label: Label
+    definition: str
+    uncertainty: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not KEY.fullmatch(self.key):
+            raise InputError("number", "key", self.key, "dotted lower-case words")
+
+    @property
+    def display(self) -> str:
+        """The value as every document prints it, without the unit."""
+        return f"{self.value:,.{self.digits}f}"
+
+
+def write(path: str | Path, numbers: Iterable[Number], job: Any) -> None:
+    """Write one rule's numbers with the rule, its parameters and the sha256 of its data inputs.
+
+    Parameters
+    ----------
+    path : str or Path
+        JSON file to write; written whole or not at all.
+    numbers : iterable of Number
+        In the order in which a reader should meet them.
+    job : snakemake script object
+        Gives ``rule``, ``params`` and ``input``.
+
+    Raises
+    ------
+    InputError
+        If two numbers share a key.
+    """
+    papers = provenance.of_job(job)
+    fragment: dict[str, Any] = {}
+    for number in numbers:
+        if number.key in fragment:
+            raise InputError(path, number.key, "the key twice", "one number a key")
+        fragment[number.key] = {**asdict(number), "display": number.display, **papers}
+        del fragment[number.key]["digits"]
+    write_atomically(path, json.dumps(fragment, indent=1, ensure_ascii=False) + "\n")
+
+
+def collect(fragments: Iterable[str | Path]) -> dict[str, dict[str, Any]]:
+    """Union of fragments, sorted by key.
+
+    Raises
+    ------
+    InputError
+        If a fragment is not JSON or two rules make the same key.
+    """
+    ledger: dict[str, dict[str, Any]] = {}
+    for path in fragments:
+        for key, record in read_json(path).items():
+            if key in ledger:
+                raise InputError(path, key, f"a key that rule {ledger[key]['rule']} also makes", "one rule a number")
+            ledger[key] = record
+    return dict(sorted(ledger.items()))

@@ -1,0 +1,71 @@
+"""What made a file: the rule, its parameters, its data by hash and its code by module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kvtier.files import sha256
+
+SOURCE_ROOT = Path(__file__).resolve().parents[2]
+"""Folder that holds the package."""
+
+
+def module_path(module: str) -> Path | None:
+    """Source file of a module of this package, or None if there is none (a name inside a module, say)."""
+    base = SOURCE_ROOT.joinpath(*module.split("."))
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Modules of this package that a source file imports anywhere in it, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            if name.split(".")[0] == "kvtier" and module_path(name):
+                yield name
+
+
+@cache
+def import_closure(*modules: str) -> tuple[Path, ...]:
+    """Source files of the modules and of everything in this package that they import, sorted.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If a module named by the caller does not exist.
+    """
+    seen: dict[str, Path] = {}
+    waiting = list(modules)
+    while waiting:
+        module = waiting.pop()
+        if module in seen:
+            continue
+        path = module_path(module)
+        if path is None:
+            raise ModuleNotFoundError(f"no module {module} under {SOURCE_ROOT}")
+        seen[module] = path
+        waiting.extend(imported_modules(path))
+        if "." in module:
+            waiting.append(module.rpartition(".")[0])
+    return tuple(sorted(seen.values()))
+
+
+def of_job(job: Any) -> dict[str, Any]:
+    """Rule, parameters and data inputs (with sha256) of the snakemake job that runs.
+
+    Code is left out of the hashes: a comment must not move the ledger. Git and the rule's inputs tell the code.
+    """
+    inputs = {str(path): sha256(path) for path in job.input if Path(path).suffix not in {".py", ".smk"}}
+    return {"rule": job.rule, "params": {name: value for name, value in sorted(job.params.items())}, "inputs": dict(sorted(inputs.items()))}
