@@ -1,0 +1,1 @@
+"""Arithmetic over stated inputs: sizes, tiers, attention state, scoring."""

@@ -1,0 +1,1 @@
+"""Mechanisms that can say no, one a module."""

@@ -1,0 +1,1 @@
+"""Labels, numbers, claims and where each came from."""

@@ -1,0 +1,1 @@
+"""What touches hardware, and what is fitted to it."""

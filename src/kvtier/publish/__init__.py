@@ -1,0 +1,1 @@
+"""Figures and documents, made from result tables and numbers alone."""

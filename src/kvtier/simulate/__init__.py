@@ -1,0 +1,1 @@
+"""Simulators of the three revisions, their policies and metrics."""

@@ -1,0 +1,1 @@
+"""Who reads which blocks, when."""
