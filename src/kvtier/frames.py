@@ -53,7 +53,8 @@ class Table:
                 bad = bad | (cast.is_nan() | cast.is_infinite()).fill_null(False)
             if bad.any():
                 row = int(bad.arg_true()[0])
-                raise InputError(source, f"column {column}, row {row + 1}", values[row], f"a finite {dtype}" if dtype.is_numeric() else f"a {dtype}")
+                expected = f"a finite {dtype}" if dtype.is_numeric() else f"a {dtype}"
+                raise InputError(source, f"column {column}, row {row + 1}", values[row], expected)
             checked.append(cast.alias(column))
         return pl.DataFrame(checked)
 

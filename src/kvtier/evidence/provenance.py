@@ -68,4 +68,4 @@ def of_job(job: Any) -> dict[str, Any]:
     Code is left out of the hashes: a comment must not move the ledger. Git and the rule's inputs tell the code.
     """
     inputs = {str(path): sha256(path) for path in job.input if Path(path).suffix not in {".py", ".smk"}}
-    return {"rule": job.rule, "params": {name: value for name, value in sorted(job.params.items())}, "inputs": dict(sorted(inputs.items()))}
+    return {"rule": job.rule, "params": dict(sorted(job.params.items())), "inputs": dict(sorted(inputs.items()))}

@@ -1,0 +1,36 @@
+"""What every workflow script does around its work: a log, and bad input told in one line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kvtier.errors import InputError
+
+
+@contextmanager
+def reporting(job: Any) -> Iterator[None]:
+    """Run a script's body; on failure write the log and exit 1, with one line on stderr where the input is at fault.
+
+    Parameters
+    ----------
+    job : snakemake script object
+        Gives ``rule`` and ``log``.
+    """
+    log = Path(job.log[0])
+    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except InputError as error:
+        line = f"error: {error}"
+        log.write_text(line + "\n", encoding="utf-8")
+        print(line, file=sys.stderr)
+        sys.exit(1)
+    except Exception:
+        log.write_text(traceback.format_exc(), encoding="utf-8")
+        raise
+    log.write_text(f"{job.rule}: done\n", encoding="utf-8")
