@@ -1,0 +1,131 @@
+"""What was measured on what: the platform file that lies beside retained rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kvtier.errors import InputError
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model that was decoded; sizes in bytes, `parameters` a count."""
+
+    name: str
+    dtype: str
+    bytes_per_element: int
+    parameters: int
+    weights_bytes: int
+    layers: int
+    kv_heads: int
+    head_dim: int
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Keys and values of one token in all layers [B] (SPEC §2); 57,344 for Qwen2.5-7B in fp16."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_element
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One machine, one model and the runs made with them.
+
+    Parameters
+    ----------
+    machine, date : str
+        Name of the machine and day of the measurement.
+    bus_gbps : float
+        Memory bandwidth as specified [GB/s, decimal].
+    model : Model
+        The model that was decoded.
+    run_names : mapping of str to str
+        Name of each decode run by its short key, such as ``hf``.
+    recorded_bugs : mapping of str to float
+        Values that known bugs produced; never results.
+    """
+
+    machine: str
+    date: str
+    bus_gbps: float
+    model: Model
+    run_names: Mapping[str, str]
+    recorded_bugs: Mapping[str, float]
+
+
+class _Fields:
+    """A mapping read field by field, with errors that name file and field."""
+
+    def __init__(self, path: Path, content: Any, prefix: str = "") -> None:
+        self.path, self.prefix = path, prefix
+        if not isinstance(content, dict):
+            raise InputError(path, prefix.rstrip(".") or "document", _shown(content), "a mapping of fields")
+        self.content = content
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.content:
+            raise InputError(self.path, self.prefix + name, "no such field", "the field to be present")
+        return self.content[name]
+
+    def section(self, name: str) -> _Fields:
+        return _Fields(self.path, self[name], f"{self.prefix}{name}.")
+
+    def text(self, name: str) -> str:
+        value = self[name]
+        if not isinstance(value, str) or not value:
+            raise InputError(self.path, self.prefix + name, _shown(value), "text")
+        return value
+
+    def count(self, name: str) -> int:
+        value = self[name]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(self.path, self.prefix + name, _shown(value), "a whole number of 1 or more")
+        return value
+
+    def positive(self, name: str) -> float:
+        value = self[name]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
+            raise InputError(self.path, self.prefix + name, _shown(value), "a finite number above 0")
+        return float(value)
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if value is None or isinstance(value, str) else str(value)
+
+
+def read_platform(path: str | Path) -> Platform:
+    """Read and check a ``platform.yaml``.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, is not YAML, lacks a field or holds a value out of range; the message names the field.
+    """
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(path, "file", error.strerror, "a readable YAML file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1}" if mark else "file"
+        raise InputError(path, line, getattr(error, "problem", None) or "bytes that are not YAML", "a YAML mapping") from None
+    fields = _Fields(path, content)
+    model, decode, bugs = fields.section("model"), fields.section("decode"), fields.section("recorded_bugs")
+    return Platform(
+        machine=fields.text("machine"),
+        date=fields.text("date"),
+        bus_gbps=fields.section("memory").positive("bus_gbps"),
+        model=Model(
+            name=model.text("name"),
+            dtype=model.text("dtype"),
+            **{name: model.count(name) for name in ("bytes_per_element", "parameters", "weights_bytes", "layers", "kv_heads", "head_dim")},
+        ),
+        run_names={key: decode.section(key).text("name") for key in decode.content},
+        recorded_bugs={key: bugs.positive(key) for key in bugs.content},
+    )

@@ -1,0 +1,35 @@
+"""Measurements: what the retained rows of a machine say, and whether its bus allows it."""
+
+GB10 = "data/measured/gb10-2026-08-19/"
+
+
+rule fit_decode:
+    """Two-term decode fits of the GB10 rows, exact and published KV sizes, each row left out in turn; bus audit.
+
+    Evidence: rows, streaming bandwidth and fit coefficients Measured; bandwidths and ratios inferred from them Analytical.
+    """
+    input:
+        code=package_sources(
+            "kvtier.measure.platform",
+            "kvtier.measure.retained",
+            "kvtier.measure.fit",
+            "kvtier.audit.physical_bound",
+            "kvtier.evidence.numbers",
+            "kvtier.jobs",
+        ),
+        platform=GB10 + "platform.yaml",
+        streaming=GB10 + "streaming.csv",
+        hf=GB10 + "decode_hf_sdpa.csv",
+        vllm=GB10 + "decode_vllm_fa2.csv",
+    output:
+        fits="{results}/measured/gb10/fits.csv",
+        rows="{results}/measured/gb10/rows.csv",
+        leave_one_out="{results}/measured/gb10/leave_one_out.csv",
+        audit="{results}/audit/physical_bound.json",
+        numbers="{results}/numbers/fit_decode.json",
+    log:
+        "{results}/logs/fit_decode.log",
+    message:
+        "Measured: decode fits of the GB10, checked against its memory bus"
+    script:
+        "../scripts/fit_decode.py"
