@@ -223,13 +223,13 @@ def _revision2(
 ):
     blocks = first_block[-1]
     score, touched, last = np.zeros(blocks), np.zeros(blocks, np.int64), np.full(5, -1.0)
-    newer, older = np.full(blocks + 1, -1, np.int64), np.full(blocks + 1, -1, np.int64)
+    newer, older = np.full(blocks + 1, -1, np.int32), np.full(blocks + 1, -1, np.int32)
     newer[blocks] = older[blocks] = blocks
     hbm_newer, hbm_older = newer.copy(), older.copy()
     # Group of each resident block (-1: not resident; 0 for all under LRU). Group g is log[group_next[g]:group_next[g + 1]] at first;
     # group_next[g] moves on as blocks leave, and group_end[g] stays.
-    group = np.full(blocks, -1, np.int64)
-    log, group_next, group_end = np.empty(touches, np.int64), np.empty(touches, np.int64), np.empty(touches, np.int64)
+    group = np.full(blocks, -1, np.int32)
+    log, group_next, group_end = np.empty(touches, np.int32), np.empty(touches, np.int64), np.empty(touches, np.int64)
     keys, heads, owners = np.empty(touches), np.empty(touches, np.int64), np.empty(touches, np.int64)
     context = context_blocks.copy()
     waiting = np.empty(blocks, np.int64)
@@ -335,7 +335,7 @@ def _revision1(kind, alpha, decay, prefix_blocks, first_block, context_blocks, s
     blocks = first_block[-1]
     score, touched = np.zeros(blocks), np.zeros(blocks, np.int64)
     resident = np.zeros(blocks, np.bool_)
-    newer, older = np.full(blocks + 1, -1, np.int64), np.full(blocks + 1, -1, np.int64)
+    newer, older = np.full(blocks + 1, -1, np.int32), np.full(blocks + 1, -1, np.int32)
     newer[blocks] = older[blocks] = blocks
     # Recency in HBM, for LRU; the capacity passed with each touch is a bound that is never met.
     hbm_newer, hbm_older = newer.copy(), older.copy()

@@ -73,6 +73,7 @@ def summarise(counts: TurnCounts, turns: Turns, counted_from: int, *, overlap: b
         recompute_s += float(counts.recomputed[turn]) * RECOMPUTE_S
     hits, fetched, recomputed = (int(part[counted_from:].sum()) for part in (counts.hits, counts.fetched, counts.recomputed))
     read = hits + fetched + recomputed
+    fetch_ms, recompute_ms = 1e3 * fetch_s / len(counted), 1e3 * recompute_s / len(counted)
     return {
         "turns": len(counted),
         "hits": hits,
@@ -81,9 +82,9 @@ def summarise(counts: TurnCounts, turns: Turns, counted_from: int, *, overlap: b
         "hit_rate": 100 * hits / read,
         "cxl_rate": 100 * fetched / read,
         "cold_rate": 100 * recomputed / read,
-        "stall_ms": 1e3 * (fetch_s + recompute_s) / len(counted),
-        "fetch_ms": 1e3 * fetch_s / len(counted),
-        "recompute_ms": 1e3 * recompute_s / len(counted),
+        "stall_ms": fetch_ms + recompute_ms,
+        "fetch_ms": fetch_ms,
+        "recompute_ms": recompute_ms,
         "evictions": int(counts.evictions.sum()),
         "evictions_from_read_set": int(counts.evictions_from_read_set.sum()),
     }

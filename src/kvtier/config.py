@@ -1,0 +1,114 @@
+"""Configuration: YAML checked against a schema that knows every key."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import yaml
+
+from kvtier.errors import InputError
+from kvtier.files import read_json
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader that refuses a key given twice."""
+
+
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
+    keys = [loader.construct_object(key) for key, _ in node.value]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key} given twice", node.start_mark)
+    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Parse a YAML file in which no key is given twice.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or not YAML, with the line at fault.
+    """
+    try:
+        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506: a subclass of the safe loader
+    except OSError as error:
+        raise InputError(path, "file", error.strerror, "a readable YAML file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}" if mark else "file"
+        raise InputError(path, where, getattr(error, "problem", None) or "bytes that are not UTF-8", "YAML with each key once") from None
+
+
+def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
+    """Read a configuration and check it.
+
+    Parameters
+    ----------
+    path : str or Path
+        YAML file.
+    schema_path : str or Path
+        JSON schema that forbids unknown keys.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    InputError
+        For the first fault: file, key, what was found, what is allowed.
+    """
+    config = read_yaml(path)
+    _refuse_non_finite(path, config, "")
+    validator = jsonschema.Draft202012Validator(read_json(schema_path))
+    fault = next(iter(sorted(validator.iter_errors(config), key=lambda error: ([str(part) for part in error.absolute_path], error.validator))), None)
+    if fault is not None:
+        raise InputError(path, *_explain(fault))
+    workload, audit = config["workload"], config["audit"]
+    if workload["counted_from"] >= workload["turns"]:
+        raise InputError(path, "workload.counted_from", workload["counted_from"], f"less than workload.turns, {workload['turns']}")
+    for section, needed in (("workload", workload), ("audit", audit)):
+        if needed["turns"] < 1:
+            raise InputError(path, f"{section}.turns", needed["turns"], "at least 1")
+    return config
+
+
+def _refuse_non_finite(path: str | Path, value: Any, field: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(path, field, value, "a finite number")
+    for name, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        _refuse_non_finite(path, item, f"{field}.{name}".lstrip("."))
+
+
+def _explain(fault: jsonschema.ValidationError) -> tuple[str, object, str]:
+    """Field, what was found and what is allowed, for one schema error."""
+    field = ".".join(str(part) for part in fault.absolute_path)
+    schema, found = fault.schema, fault.instance
+    if fault.validator == "additionalProperties":
+        unknown = sorted(set(found) - set(schema["properties"]))[0]
+        return f"{field}.{unknown}".lstrip("."), f"an unknown key with value {found[unknown]!r}", f"only {', '.join(schema['properties'])}"
+    if fault.validator == "required":
+        missing = next(name for name in schema["required"] if name not in found)
+        return f"{field}.{missing}".lstrip("."), "nothing", "the key to be given"
+    bounds = {
+        "minimum": "at least",
+        "exclusiveMinimum": "more than",
+        "maximum": "at most",
+        "exclusiveMaximum": "less than",
+        "minItems": "this many items at least:",
+    }
+    if fault.validator in bounds:
+        allowed = [f"{words} {schema[name]}" for name, words in bounds.items() if name in schema]
+        return field, repr(found), " and ".join(allowed)
+    if fault.validator == "type":
+        return field or "document", repr(found), f"of type {schema['type']}"
+    if fault.validator == "uniqueItems":
+        return field, repr(found), "no value twice"
+    return field, repr(found), fault.message
