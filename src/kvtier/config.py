@@ -7,43 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import yaml
 
 from kvtier.errors import InputError
-from kvtier.files import read_json
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice."""
-
-
-def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, Any]:
-    keys = [loader.construct_object(key) for key, _ in node.value]
-    for key in keys:
-        if keys.count(key) > 1:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key} given twice", node.start_mark)
-    return yaml.SafeLoader.construct_mapping(loader, node, deep=True)
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
-
-
-def read_yaml(path: str | Path) -> Any:
-    """Parse a YAML file in which no key is given twice.
-
-    Raises
-    ------
-    InputError
-        If the file is missing or not YAML, with the line at fault.
-    """
-    try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506: a subclass of the safe loader
-    except OSError as error:
-        raise InputError(path, "file", error.strerror, "a readable YAML file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark else "file"
-        raise InputError(path, where, getattr(error, "problem", None) or "bytes that are not UTF-8", "YAML with each key once") from None
+from kvtier.files import read_json, read_yaml
 
 
 def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
@@ -68,7 +34,9 @@ def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
     config = read_yaml(path)
     _refuse_non_finite(path, config, "")
     validator = jsonschema.Draft202012Validator(read_json(schema_path))
-    fault = next(iter(sorted(validator.iter_errors(config), key=lambda error: ([str(part) for part in error.absolute_path], error.validator))), None)
+    fault = next(
+        iter(sorted(validator.iter_errors(config), key=lambda error: ([str(part) for part in error.absolute_path], error.validator))), None
+    )
     if fault is not None:
         raise InputError(path, *_explain(fault))
     workload, audit = config["workload"], config["audit"]

@@ -81,8 +81,8 @@ def test_bad_platform_file_is_refused(tmp_path, platform_text, change, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "found NoneType, expected a mapping"),
-        ("- 1\n", "found list, expected a mapping"),
+        ("", "found a NoneType, expected a mapping"),
+        ("- 1\n", "found a list, expected a mapping"),
         ("a: [1\n", r"line 2: found"),
         ("a: 1\na: 2\n", r"line 2: found key 'a' twice"),
         ("mfu: {value: 1, value: 2}\n", r"line 1: found key 'value' twice"),

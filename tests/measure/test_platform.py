@@ -52,7 +52,7 @@ def test_refuses_a_field_and_names_it(tmp_path, old, new, message):
 def test_refuses_what_is_not_a_mapping(tmp_path, content):
     path = tmp_path / "platform.yaml"
     path.write_text(content)
-    with pytest.raises(InputError, match=r"document: found .*expected a mapping of fields"):
+    with pytest.raises(InputError, match=r"platform\.yaml: file: found a .*, expected a mapping of named fields"):
         read_platform(path)
 
 
@@ -64,5 +64,5 @@ def test_refuses_a_missing_file(tmp_path):
 def test_refuses_bytes_that_are_not_text(tmp_path):
     path = tmp_path / "platform.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="expected a YAML mapping"):
+    with pytest.raises(InputError, match="bytes that are not UTF-8"):
         read_platform(path)

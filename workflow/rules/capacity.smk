@@ -1,13 +1,7 @@
 rule tabulate_capacity:
     """KV bytes by model and context, HBM plan, users and contexts that fit. Evidence: Analytical model."""
     input:
-        code=package_sources(
-            "kvtier.analytic.capacity",
-            "kvtier.analytic.inputs",
-            "kvtier.analytic.tables",
-            "kvtier.evidence.numbers",
-            "kvtier.jobs",
-        ),
+        code=code_of("tabulate_capacity"),
         models="data/inputs/models.csv",
         platform="data/inputs/platform.yaml",
     output:
@@ -30,14 +24,7 @@ rule tabulate_capacity:
 rule tabulate_tiers:
     """Tiers, block transfer, regeneration and prefetch window. Evidence: Analytical model over assumed bandwidths."""
     input:
-        code=package_sources(
-            "kvtier.analytic.geometry",
-            "kvtier.analytic.inputs",
-            "kvtier.analytic.tables",
-            "kvtier.analytic.tiers",
-            "kvtier.evidence.numbers",
-            "kvtier.jobs",
-        ),
+        code=code_of("tabulate_tiers"),
         models="data/inputs/models.csv",
         platform="data/inputs/platform.yaml",
     output:
@@ -57,14 +44,7 @@ rule tabulate_tiers:
 rule tabulate_attention:
     """Score streams, block state, rotary phases. Evidence: Analytical model; example scores Illustrative."""
     input:
-        code=package_sources(
-            "kvtier.analytic.attention",
-            "kvtier.analytic.geometry",
-            "kvtier.analytic.inputs",
-            "kvtier.analytic.tables",
-            "kvtier.evidence.numbers",
-            "kvtier.jobs",
-        ),
+        code=code_of("tabulate_attention"),
         models="data/inputs/models.csv",
         platform="data/inputs/platform.yaml",
     output:
@@ -87,13 +67,7 @@ rule tabulate_attention:
 rule tabulate_scoring:
     """Half-life by alpha, example scores, placement. Evidence: half-life Analytical model, all else Illustrative."""
     input:
-        code=package_sources(
-            "kvtier.analytic.inputs",
-            "kvtier.analytic.scoring",
-            "kvtier.analytic.tables",
-            "kvtier.evidence.numbers",
-            "kvtier.jobs",
-        ),
+        code=code_of("tabulate_scoring"),
         platform="data/inputs/platform.yaml",
     output:
         ema_half_life="{results}/analytic/ema_half_life.csv",

@@ -1,16 +1,27 @@
-"""Helpers of the rules: what code a rule depends on, and its settings."""
+"""Helpers of the rules: the code a rule runs, and its settings."""
 
-from kvtier.evidence.provenance import import_closure
+from pathlib import Path
 
-BUILDS = {"results": "config/full.yaml", "results/quick": "config/quick.yaml"}
-SETTINGS = {folder: load_config(path) for folder, path in BUILDS.items()}
+from kvtier.config import load
+from kvtier.evidence.provenance import import_closure, imported_modules
+
+SETTINGS = {
+    folder: load(path, "workflow/schemas/config.schema.json")
+    for folder, path in {"results": "config/full.yaml", "results/quick": "config/quick.yaml"}.items()
+}
 
 
-def package_sources(*modules):
-    """Source files that the modules import, as inputs: snakemake itself does not see them change."""
-    return [str(path.relative_to(Path.cwd())) for path in import_closure(*modules)]
+wildcard_constraints:
+    results="results|results/quick",
+
+
+def code_of(script):
+    """A rule's script and every module of the package that it imports, as inputs: snakemake itself does not see modules change."""
+    path = Path("workflow/scripts", f"{script}.py")
+    modules = import_closure(*sorted(set(imported_modules(path))))
+    return [str(path), *(str(module.relative_to(Path.cwd())) for module in modules)]
 
 
 def setting(section, key):
-    """A parameter taken from the configuration of the build that the wildcard {results} names."""
+    """A parameter from the configuration of the build that the wildcard {results} names."""
     return lambda wildcards: SETTINGS[wildcards.results][section][key]

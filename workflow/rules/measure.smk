@@ -9,14 +9,7 @@ rule fit_decode:
     Evidence: rows, streaming bandwidth and fit coefficients Measured; bandwidths and ratios inferred from them Analytical.
     """
     input:
-        code=package_sources(
-            "kvtier.measure.platform",
-            "kvtier.measure.retained",
-            "kvtier.measure.fit",
-            "kvtier.audit.physical_bound",
-            "kvtier.evidence.numbers",
-            "kvtier.jobs",
-        ),
+        code=code_of("fit_decode"),
         platform=GB10 + "platform.yaml",
         streaming=GB10 + "streaming.csv",
         hf=GB10 + "decode_hf_sdpa.csv",

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kvtier.errors import InputError
 from kvtier.evidence.labels import Label, Status
+from kvtier.files import read_yaml
 
 COUNT, QUANTITY, FRACTION = "a positive whole number", "a positive finite number", "a number above 0 and at most 1"
 COUNTS, SHARES, WORDS = "whole numbers of 0 or more", "numbers from 0 to 1", "distinct words of a-z, 0-9 and _"
@@ -109,19 +107,6 @@ class StatedInputs(dict[str, StatedInput]):
         return Label.ILLUSTRATIVE if any(self[name].label is Label.ILLUSTRATIVE for name in names) else Label.ANALYTICAL
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """YAML in which a key written twice is an error and not the last one's victory."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, Hashable) and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
 def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and math.isfinite(value)
 
@@ -142,22 +127,6 @@ def _fits(value: Any, kind: str, length: int | None) -> bool:
     return all(isinstance(item, str) and item.isascii() and item.isidentifier() and item.islower() for item in value) and len(
         set(value)
     ) == len(value)
-
-
-def _read_yaml(path: str | Path) -> dict[str, Any]:
-    try:
-        document = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_UniqueKeyLoader)
-    except OSError as error:
-        raise InputError(path, "file", error.strerror, "a readable YAML file") from None
-    except UnicodeDecodeError:
-        raise InputError(path, "file", "bytes that are not UTF-8", "a YAML file") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark else "file"
-        raise InputError(path, where, getattr(error, "problem", None) or "text that does not parse", "YAML with unique keys") from None
-    if not isinstance(document, dict):
-        raise InputError(path, "file", type(document).__name__, "a mapping of named inputs")
-    return document
 
 
 def _entry(path: str | Path, name: str, entry: Any) -> StatedInput:
@@ -223,7 +192,7 @@ def load_platform(path: str | Path) -> StatedInputs:
         In one line that names the file and the entry: a missing, unknown or repeated entry, a wrong unit, a bool,
         negative or non-finite number, an unknown label or status, no source, or entries that contradict each other.
     """
-    document = _read_yaml(path)
+    document = read_yaml(path)
     for name in document:
         if name not in FIELDS:
             raise InputError(path, str(name), "an unknown entry", f"only {', '.join(FIELDS)}")

@@ -30,5 +30,7 @@ def audit(runs: pl.DataFrame) -> list[Finding]:
         budgets, hits = curve["hbm_gib"].to_list(), curve["hits"].to_list()
         falls = [i for i in range(1, len(hits)) if hits[i] < hits[i - 1]]
         note = "; ".join(f"{budgets[i]:g} GiB serves {hits[i]} blocks, {budgets[i - 1]:g} GiB {hits[i - 1]}" for i in falls)
-        findings.append(Finding("monotonicity", name_curve(curve.row(0, named=True)), len(hits) - 1, len(falls), must_hold=False, note=note))
+        findings.append(
+            Finding("monotonicity", name_curve(curve.row(0, named=True)), len(hits) - 1, len(falls), must_hold=False, note=note)
+        )
     return findings

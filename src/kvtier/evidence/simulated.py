@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -82,9 +82,20 @@ def means(runs: pl.DataFrame, key: Callable[[dict[str, Any]], str], fields: Iter
     return numbers
 
 
+def derived(key: str, value: float, unit: str, digits: int, definition: str, inputs: Sequence[Number]) -> Number:
+    """A number computed from simulated ones; the definition names them."""
+    return Number(key, value, unit, digits, Label.SIMULATED, f"{definition}: from {', '.join(number.key for number in inputs)}")
+
+
 def difference(key: str, one: Number, other: Number, definition: str) -> Number:
     """`one` minus `other`, in points of their common unit."""
     return Number(key, one.value - other.value, "points", one.digits, Label.SIMULATED, f"{definition}: {one.key} minus {other.key}")
+
+
+def extreme(key: str, choose: Callable[..., Number], among: Sequence[Number], definition: str) -> Number:
+    """The lowest or highest of several numbers; the definition names it."""
+    chosen = choose(among, key=lambda number: number.value)
+    return Number(key, chosen.value, chosen.unit, chosen.digits, Label.SIMULATED, f"{definition}: {chosen.key}")
 
 
 def by_key(numbers: Iterable[Number]) -> dict[str, Number]:

@@ -8,9 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kvtier.errors import InputError
+from kvtier.files import read_yaml
 
 
 @dataclass(frozen=True)
@@ -107,15 +106,7 @@ def read_platform(path: str | Path) -> Platform:
         If the file is missing, is not YAML, lacks a field or holds a value out of range; the message names the field.
     """
     path = Path(path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(path, "file", error.strerror, "a readable YAML file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}" if mark else "file"
-        raise InputError(path, line, getattr(error, "problem", None) or "bytes that are not YAML", "a YAML mapping") from None
-    fields = _Fields(path, content)
+    fields = _Fields(path, read_yaml(path))
     model, decode, bugs = fields.section("model"), fields.section("decode"), fields.section("recorded_bugs")
     return Platform(
         machine=fields.text("machine"),

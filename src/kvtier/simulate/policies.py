@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 NAMES = ("lru", "lfu", "ema")
 
@@ -47,6 +49,11 @@ class Policy:
     def slug(self) -> str:
         """Name inside a number key: ``lru``, ``ema015``, ``ema0003``."""
         return self.name if self.alpha is None else f"ema{self.alpha:g}".replace(".", "")
+
+
+def slug(row: Mapping[str, Any]) -> str:
+    """Policy of a table row, as a number key names it."""
+    return Policy(row["policy"], row["alpha"]).slug
 
 
 LRU = Policy("lru")

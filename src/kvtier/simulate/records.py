@@ -57,7 +57,8 @@ def revision2_records(runs: pl.DataFrame) -> dict[str, dict[str, Any]]:
 def alpha_grid(runs: pl.DataFrame) -> dict[str, float]:
     """Warm hit rate [%] of each point of the alpha grid, keyed ``alpha|hbm_gib|seed|persistent``."""
     return {
-        f"{row['alpha']:g}|{_whole(row['hbm_gib'])}|{row['seed']}|{row['persist_meta']}": row["hit_rate"] for row in runs.iter_rows(named=True)
+        f"{row['alpha']:g}|{_whole(row['hbm_gib'])}|{row['seed']}|{row['persist_meta']}": row["hit_rate"]
+        for row in runs.iter_rows(named=True)
     }
 
 

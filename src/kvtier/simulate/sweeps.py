@@ -83,9 +83,7 @@ def revision2_alpha_grid(alphas: Sequence[float], budgets_gib: Sequence[float], 
 
 def revision1_budgets(budgets_gib: Sequence[float], seeds: Sequence[int]) -> list[Run]:
     """Revision 1: hit rate against HBM budget, all turns counted."""
-    return [
-        Run("budgets", policy, seed=seed, hbm_gib=gib, warm=False) for gib in budgets_gib for policy in PUBLISHED for seed in seeds
-    ]
+    return [Run("budgets", policy, seed=seed, hbm_gib=gib, warm=False) for gib in budgets_gib for policy in PUBLISHED for seed in seeds]
 
 
 def revision1_cxl(cxl_gib: Sequence[float]) -> list[Run]:
@@ -96,7 +94,10 @@ def revision1_cxl(cxl_gib: Sequence[float]) -> list[Run]:
 def revision1_workloads(seeds: Sequence[int]) -> list[Run]:
     """Revision 1: the scan and loop workloads."""
     return [
-        Run("workloads", policy, workload=kind, seed=seed, warm=False) for kind in ("scan", "loop") for policy in PUBLISHED for seed in seeds
+        Run("workloads", policy, workload=kind, seed=seed, warm=False)
+        for kind in ("scan", "loop")
+        for policy in PUBLISHED
+        for seed in seeds
     ]
 
 

@@ -1,0 +1,1 @@
+"""Figures: each as SVG, Vega-Lite spec and the CSV behind it, with its evidence label drawn in."""

@@ -1,0 +1,219 @@
+"""Simulations: Revision 1 with its defect, retained; Revision 2, corrected and provisional."""
+
+
+rule sweep_revision1_budgets:
+    """Revision 1: hit rate against HBM budget. Evidence: Simulated, superseded; retained for audit."""
+    input:
+        code=code_of("sweep_revision1_budgets"),
+    output:
+        runs="{results}/simulate/revision1/budgets.parquet",
+        numbers="{results}/numbers/sweep_revision1_budgets.json",
+    log:
+        "{results}/logs/sweep_revision1_budgets.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        budgets_gib=setting("revision1", "budgets_gib"),
+        seeds=setting("revision1", "seeds"),
+    message:
+        "Revision 1: {params.budgets_gib} GiB, seeds {params.seeds}"
+    script:
+        "../scripts/sweep_revision1_budgets.py"
+
+
+rule sweep_revision1_cxl:
+    """Revision 1: where reads are served against the size of CXL. Evidence: Simulated, superseded; retained for audit."""
+    input:
+        code=code_of("sweep_revision1_cxl"),
+    output:
+        runs="{results}/simulate/revision1/cxl.parquet",
+        numbers="{results}/numbers/sweep_revision1_cxl.json",
+    log:
+        "{results}/logs/sweep_revision1_cxl.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        cxl_gib=setting("revision1", "cxl_gib"),
+    message:
+        "Revision 1: CXL {params.cxl_gib} GiB"
+    script:
+        "../scripts/sweep_revision1_cxl.py"
+
+
+rule sweep_revision1_workloads:
+    """Revision 1: scan and loop workloads. Evidence: Simulated, superseded; retained for audit."""
+    input:
+        code=code_of("sweep_revision1_workloads"),
+    output:
+        runs="{results}/simulate/revision1/workloads.parquet",
+        numbers="{results}/numbers/sweep_revision1_workloads.json",
+    log:
+        "{results}/logs/sweep_revision1_workloads.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        seeds=setting("revision1", "workload_seeds"),
+    message:
+        "Revision 1: scan and loop, seeds {params.seeds}"
+    script:
+        "../scripts/sweep_revision1_workloads.py"
+
+
+rule sweep_revision1_alphas:
+    """Revision 1: hit rate against alpha. Evidence: Simulated, superseded; retained for audit."""
+    input:
+        code=code_of("sweep_revision1_alphas"),
+    output:
+        runs="{results}/simulate/revision1/alphas.parquet",
+        numbers="{results}/numbers/sweep_revision1_alphas.json",
+    log:
+        "{results}/logs/sweep_revision1_alphas.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        alphas=setting("revision1", "alphas"),
+    message:
+        "Revision 1: alpha {params.alphas}"
+    script:
+        "../scripts/sweep_revision1_alphas.py"
+
+
+rule retain_revision1_records:
+    """Revision 1 outputs in the published schemas. Evidence: Simulated, superseded; retained for audit."""
+    input:
+        code=code_of("retain_revision1_records"),
+        budgets=rules.sweep_revision1_budgets.output.runs,
+        cxl=rules.sweep_revision1_cxl.output.runs,
+    output:
+        sweep="{results}/data/sweep_rev1_superseded.json",
+        cxl_sweep="{results}/data/cxl_sweep.json",
+    log:
+        "{results}/logs/retain_revision1_records.log",
+    message:
+        "Revision 1: records as published"
+    script:
+        "../scripts/retain_revision1_records.py"
+
+
+rule sweep_revision2_budgets:
+    """Revision 2, e1: hit rate against HBM budget, four policies. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision2_budgets"),
+    output:
+        runs="{results}/simulate/revision2/e1.parquet",
+        numbers="{results}/numbers/sweep_revision2_budgets.json",
+    log:
+        "{results}/logs/sweep_revision2_budgets.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        budgets_gib=setting("revision2", "budgets_gib"),
+        seeds=setting("revision2", "seeds"),
+    message:
+        "Revision 2, e1: {params.budgets_gib} GiB, seeds {params.seeds}"
+    script:
+        "../scripts/sweep_revision2_budgets.py"
+
+
+rule sweep_revision2_alphas:
+    """Revision 2, e2: hit rate against alpha, with LRU and LFU. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision2_alphas"),
+    output:
+        runs="{results}/simulate/revision2/e2.parquet",
+        numbers="{results}/numbers/sweep_revision2_alphas.json",
+    log:
+        "{results}/logs/sweep_revision2_alphas.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        alphas=setting("revision2", "alphas"),
+    message:
+        "Revision 2, e2: alpha {params.alphas}"
+    script:
+        "../scripts/sweep_revision2_alphas.py"
+
+
+rule sweep_revision2_workloads:
+    """Revision 2, e3: zipf, scan and loop. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision2_workloads"),
+    output:
+        runs="{results}/simulate/revision2/e3.parquet",
+        numbers="{results}/numbers/sweep_revision2_workloads.json",
+    log:
+        "{results}/logs/sweep_revision2_workloads.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision2", "workload_seeds"),
+    message:
+        "Revision 2, e3: three workloads, seeds {params.seeds}"
+    script:
+        "../scripts/sweep_revision2_workloads.py"
+
+
+rule compare_revision2_variants:
+    """Revision 2, e4 to e6: warm-up, persistent state, overlap with decode. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("compare_revision2_variants"),
+    output:
+        runs="{results}/simulate/revision2/e4_e5_e6.parquet",
+        numbers="{results}/numbers/compare_revision2_variants.json",
+    log:
+        "{results}/logs/compare_revision2_variants.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+    message:
+        "Revision 2, e4 to e6: warm-up, persistence, overlap"
+    script:
+        "../scripts/compare_revision2_variants.py"
+
+
+rule sweep_revision2_alpha_grid:
+    """Revision 2: alpha against budget, seed and persistence. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision2_alpha_grid"),
+    output:
+        runs="{results}/simulate/revision2/alpha_grid.parquet",
+        numbers="{results}/numbers/sweep_revision2_alpha_grid.json",
+    log:
+        "{results}/logs/sweep_revision2_alpha_grid.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        alphas=setting("revision2", "grid_alphas"),
+        budgets_gib=setting("revision2", "grid_budgets_gib"),
+        seeds=setting("revision2", "grid_seeds"),
+    message:
+        "Revision 2, alpha grid: {params.alphas} at {params.budgets_gib} GiB, seeds {params.seeds}"
+    script:
+        "../scripts/sweep_revision2_alpha_grid.py"
+
+
+rule retain_revision2_records:
+    """Revision 2 outputs in the published schemas. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("retain_revision2_records"),
+        runs=[
+            rules.sweep_revision2_budgets.output.runs,
+            rules.sweep_revision2_alphas.output.runs,
+            rules.sweep_revision2_workloads.output.runs,
+            rules.compare_revision2_variants.output.runs,
+        ],
+        alpha_grid=rules.sweep_revision2_alpha_grid.output.runs,
+    output:
+        records="{results}/data/results_v2.json",
+        alpha_grid="{results}/data/alpha_grid.json",
+    log:
+        "{results}/logs/retain_revision2_records.log",
+    message:
+        "Revision 2: records as published"
+    script:
+        "../scripts/retain_revision2_records.py"

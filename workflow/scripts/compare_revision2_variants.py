@@ -1,0 +1,55 @@
+"""Revision 2, e4 to e6: cold against warm counting, dropped against kept state, exposed against hidden fetches; one row a run."""
+
+import polars as pl
+
+from kvtier.evidence import numbers, simulated
+from kvtier.evidence.numbers import Number
+from kvtier.jobs import reporting
+from kvtier.simulate import sweeps
+from kvtier.simulate.policies import slug
+from kvtier.workload.synthetic import Shape
+
+NAMES = {
+    "e4cold": "e4.cold",
+    "e4warm": "e4.warm",
+    "e5loc": "e5.reset",
+    "e5per": "e5.persistent",
+    "e6no": "e6.exposed",
+    "e6ov": "e6.overlap",
+}
+
+
+def compare(shape: Shape, counted_from: int) -> pl.DataFrame:
+    runs = [*sweeps.revision2_warmup(), *sweeps.revision2_persistence(), *sweeps.revision2_overlap()]
+    return sweeps.replay(runs, 2, shape, counted_from)
+
+
+def number(runs: pl.DataFrame) -> list[Number]:
+    fields = {"e4": ["hit", "stall"], "e5": ["hit", "read_set_evictions"], "e6": ["stall", "fetch", "recompute_share"]}
+    means = [
+        value
+        for name, wanted in fields.items()
+        for value in simulated.means(
+            runs.filter(pl.col("experiment").str.starts_with(name)), lambda row: f"sim.rev2.{NAMES[row['experiment']]}.{slug(row)}", wanted
+        )
+    ]
+    found = simulated.by_key(means)
+    gains = [
+        simulated.difference(
+            key.replace(".persistent.", ".gain."),
+            value,
+            found[key.replace(".persistent.", ".reset.")],
+            "hit rate gained by keeping the state",
+        )
+        for key, value in found.items()
+        if key.startswith("sim.rev2.e5.persistent.") and key.endswith(".hit")
+    ]
+    return [*means, *gains]
+
+
+if __name__ == "__main__":
+    with reporting(snakemake):
+        params = snakemake.params
+        runs = compare(Shape(params.sessions, params.turns), params.counted_from)
+        runs.write_parquet(snakemake.output.runs)
+        numbers.write(snakemake.output.numbers, number(runs), snakemake)

@@ -1,0 +1,25 @@
+"""Revision 1: hit rate against HBM budget, one row a budget, policy and seed."""
+
+import polars as pl
+
+from kvtier.evidence import numbers, simulated
+from kvtier.evidence.numbers import Number
+from kvtier.jobs import reporting
+from kvtier.simulate import sweeps
+from kvtier.simulate.policies import slug
+from kvtier.workload.synthetic import Shape
+
+
+def sweep(budgets_gib: list[float], seeds: list[int], shape: Shape) -> pl.DataFrame:
+    return sweeps.replay(sweeps.revision1_budgets(budgets_gib, seeds), 1, shape, counted_from=0)
+
+
+def number(runs: pl.DataFrame) -> list[Number]:
+    return simulated.means(runs, lambda row: f"sim.rev1.budgets.{row['hbm_gib']:g}.{slug(row)}", ["hit", "cold", "stall"])
+
+
+if __name__ == "__main__":
+    with reporting(snakemake):
+        runs = sweep(snakemake.params.budgets_gib, snakemake.params.seeds, Shape(snakemake.params.sessions, snakemake.params.turns))
+        runs.write_parquet(snakemake.output.runs)
+        numbers.write(snakemake.output.numbers, number(runs), snakemake)

@@ -1,0 +1,49 @@
+"""Revision 2 budget sweep (e1): one row a budget, policy and seed."""
+
+import polars as pl
+
+from kvtier.evidence import numbers, simulated
+from kvtier.evidence.numbers import Number
+from kvtier.jobs import reporting
+from kvtier.simulate import sweeps
+from kvtier.simulate.policies import LRU, PUBLISHED, slug
+from kvtier.workload.synthetic import Shape
+
+FIELDS = ["hit", "cxl", "cold", "stall", "recompute_share", "read_set_evictions"]
+
+
+def sweep(budgets_gib: list[float], seeds: list[int], shape: Shape, counted_from: int) -> pl.DataFrame:
+    return sweeps.replay(sweeps.revision2_budgets(budgets_gib, seeds), 2, shape, counted_from)
+
+
+def number(runs: pl.DataFrame) -> list[Number]:
+    means = simulated.means(runs, lambda row: f"sim.rev2.e1.{row['hbm_gib']:g}.{slug(row)}", FIELDS)
+    found = simulated.by_key(means)
+    margins = [
+        simulated.difference(
+            f"sim.rev2.e1.{gib:g}.{policy.slug}.margin",
+            found[f"sim.rev2.e1.{gib:g}.{policy.slug}.hit"],
+            found[f"sim.rev2.e1.{gib:g}.{LRU.slug}.hit"],
+            f"hit rate of {policy.title} over LRU at {gib:g} GiB, means of the same seeds",
+        )
+        for gib in runs["hbm_gib"].unique(maintain_order=True)
+        for policy in PUBLISHED
+        if policy != LRU
+    ]
+    hits = [value for key, value in found.items() if key.endswith(".hit")]
+    shares = [value for key, value in found.items() if key.endswith(".recompute_share")]
+    extremes = [
+        simulated.extreme("sim.rev2.e1.hit.lowest", min, hits, "lowest mean hit rate of any budget and policy"),
+        simulated.extreme("sim.rev2.e1.hit.highest", max, hits, "highest mean hit rate of any budget and policy"),
+        simulated.extreme("sim.rev2.e1.recompute_share.lowest", min, shares, "lowest share of recomputation in the stall"),
+        simulated.extreme("sim.rev2.e1.recompute_share.highest", max, shares, "highest share of recomputation in the stall"),
+    ]
+    return [*means, *margins, *extremes]
+
+
+if __name__ == "__main__":
+    with reporting(snakemake):
+        params = snakemake.params
+        runs = sweep(params.budgets_gib, params.seeds, Shape(params.sessions, params.turns), params.counted_from)
+        runs.write_parquet(snakemake.output.runs)
+        numbers.write(snakemake.output.numbers, number(runs), snakemake)
