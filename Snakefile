@@ -8,6 +8,7 @@ include: "workflow/rules/audit.smk"
 include: "workflow/rules/evidence.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
+include: "workflow/rules/publication.smk"
 
 
 rule all:

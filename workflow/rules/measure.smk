@@ -1,7 +1,5 @@
 """Measurements: what the retained rows of a machine say, and whether its bus allows it."""
 
-GB10 = "data/measured/gb10-2026-08-19/"
-
 
 rule fit_decode:
     """Two-term decode fits of the GB10 rows, exact and published KV sizes, each row left out in turn; bus audit.
@@ -10,10 +8,10 @@ rule fit_decode:
     """
     input:
         code=code_of("fit_decode"),
-        platform=GB10 + "platform.yaml",
-        streaming=GB10 + "streaming.csv",
-        hf=GB10 + "decode_hf_sdpa.csv",
-        vllm=GB10 + "decode_vllm_fa2.csv",
+        platform="data/measured/gb10-2026-08-19/platform.yaml",
+        streaming="data/measured/gb10-2026-08-19/streaming.csv",
+        hf="data/measured/gb10-2026-08-19/decode_hf_sdpa.csv",
+        vllm="data/measured/gb10-2026-08-19/decode_vllm_fa2.csv",
     output:
         fits="{results}/measured/gb10/fits.csv",
         rows="{results}/measured/gb10/rows.csv",

@@ -1,0 +1,48 @@
+# Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
+SHELL := /bin/sh
+.DEFAULT_GOAL := all
+.PHONY: all quick publish test exhaustive lint lock clean
+
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+all: $(INSTALLED)
+	$(BIN)/snakemake --cores all
+
+quick: $(INSTALLED)
+	$(BIN)/snakemake --cores all quick
+
+publish: $(INSTALLED)
+	$(BIN)/snakemake --cores all publish
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n auto
+
+# Every published record through the readable reference: minutes.
+exhaustive: $(INSTALLED)
+	$(BIN)/python -m pytest -n auto -m exhaustive
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/snakefmt --check --quiet Snakefile workflow/rules
+	$(BIN)/python workflow/lint.py
+	$(BIN)/lint-imports
+
+# The private environment, from hashes alone; made anew when the lock changes.
+$(INSTALLED): requirements.lock pyproject.toml
+	@python=$$(sh workflow/find_python.sh "$(PYTHON)") || exit 1; \
+	echo "Installing into .venv with $$python (about a minute)"; \
+	"$$python" -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip check
+	@touch $@
+
+# Renew requirements.lock from pyproject.toml; needs uv.
+lock:
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --group dev pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf results .snakemake
