@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,8 +31,9 @@ def softmax(scores: ArrayLike) -> NDArray[np.float64]:
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
         raise ValueError(f"softmax needs a non-empty row of finite scores, got {scores!r}")
     # Shifting by the maximum changes nothing but keeps exp from overflowing.
-    exponentials = np.exp(values - values.max())
-    return exponentials / exponentials.sum()
+    # The C library's exp, here and below: numpy's differs in the last bit between processors.
+    exponentials = [math.exp(value - values.max()) for value in values]
+    return np.array(exponentials) / math.fsum(exponentials)
 
 
 def block_positions(block: int, block_tokens: int) -> tuple[int, int]:
@@ -80,7 +84,7 @@ def rope_frequencies(head_dim: int, base: float) -> NDArray[np.float64]:
     """
     if head_dim <= 0 or head_dim % 2 or not base > 1:
         raise ValueError(f"need an even head_dim > 0 and base > 1, got {head_dim} and {base}")
-    return float(base) ** (-2.0 * np.arange(head_dim // 2) / head_dim)
+    return np.array([float(base) ** (-2.0 * pair / head_dim) for pair in range(head_dim // 2)])
 
 
 def rope_rotate(vector: ArrayLike, position: int, base: float) -> NDArray[np.complex128]:
@@ -112,7 +116,7 @@ def rope_partial_sums(distance: int, head_dim: int, base: float) -> NDArray[np.c
     ndarray of complex, shape (head_dim / 2,)
         The cosines and sines of the phases, accumulated from the fastest pair on.
     """
-    return np.cumsum(np.exp(1j * distance * rope_frequencies(head_dim, base)))
+    return np.cumsum([cmath.rect(1.0, distance * frequency) for frequency in rope_frequencies(head_dim, base)])
 
 
 def rope_envelope(distance: int, head_dim: int, base: float) -> float:
@@ -138,8 +142,8 @@ def rope_envelope(distance: int, head_dim: int, base: float) -> float:
     here. It is neither monotone nor does it tend to zero: |S_1| is 1 at every distance, and phases that are almost periodic
     come back. It bounds what a score can be, given the content (:func:`rope_bound`), and says nothing about what it is.
     """
-    sums = np.abs(rope_partial_sums(distance, head_dim, base))
-    return float(sums.sum() / np.arange(1, sums.size + 1).sum())
+    lengths = [abs(complex(partial)) for partial in rope_partial_sums(distance, head_dim, base)]
+    return math.fsum(lengths) / sum(range(1, len(lengths) + 1))
 
 
 def rope_bound(query: ArrayLike, key: ArrayLike, distance: int, base: float) -> float:
