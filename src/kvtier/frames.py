@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
 from kvtier.errors import InputError
+from kvtier.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,22 @@ class Table:
                 raise InputError(source, f"column {column}, row {row + 1}", values[row], expected)
             checked.append(cast.alias(column))
         return pl.DataFrame(checked)
+
+    def write(self, frame: pl.DataFrame, path: str | Path) -> None:
+        """Check a frame and write it as CSV or parquet, by the suffix of `path`, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the frame does not match the declaration.
+        """
+        content = BytesIO()
+        checked = self.check(frame, path)
+        if Path(path).suffix == ".parquet":
+            checked.write_parquet(content)
+        else:
+            checked.write_csv(content)
+        write_atomically(path, content.getvalue())
 
     def read_csv(self, path: str | Path) -> pl.DataFrame:
         """Read and check a CSV file; lines that start with ``#`` are comments.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from kvtier.errors import InputError
 
@@ -34,3 +35,24 @@ def reporting(job: Any) -> Iterator[None]:
         log.write_text(traceback.format_exc(), encoding="utf-8")
         raise
     log.write_text(f"{job.rule}: done\n", encoding="utf-8")
+
+
+def wait_for_other_builds(folder: str | Path) -> TextIO:
+    """Hold the folder for this process; wait while another build holds it.
+
+    The system lets go of a lock when its process ends, however it ends: a killed build leaves nothing to clean up.
+
+    Returns
+    -------
+    file
+        Holds the lock as long as it is open.
+    """
+    path = Path(folder, "build.lock")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.open("w", encoding="utf-8")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"waiting for another build of this folder ({path})", file=sys.stderr)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock

@@ -1,14 +1,24 @@
 """Helpers of the rules: the code a rule runs, and its settings."""
 
+import sys
 from pathlib import Path
 
 from kvtier.config import load
+from kvtier.errors import InputError
 from kvtier.evidence.provenance import import_closure, imported_modules
+from kvtier.jobs import wait_for_other_builds
 
-SETTINGS = {
-    folder: load(path, "workflow/schemas/config.schema.json")
-    for folder, path in {"results": "config/full.yaml", "results/quick": "config/quick.yaml"}.items()
-}
+try:
+    SETTINGS = {
+        folder: load(path, "workflow/schemas/config.schema.json")
+        for folder, path in {"results": "config/full.yaml", "results/quick": "config/quick.yaml"}.items()
+    }
+except InputError as error:
+    sys.exit("error: " + str(error))
+
+# In place of snakemake's own lock, which a killed build leaves behind.
+if workflow.is_main_process and not workflow.dryrun:
+    BUILD_LOCK = wait_for_other_builds(".snakemake")
 
 
 wildcard_constraints:

@@ -5,7 +5,7 @@ from functools import cache
 import polars as pl
 
 from kvtier.audit import compulsory, conservation, findings, lossless, monotonicity
-from kvtier.audit.findings import Finding
+from kvtier.audit.findings import FINDINGS, Finding
 from kvtier.evidence import numbers
 from kvtier.evidence.labels import Label
 from kvtier.evidence.numbers import Number
@@ -53,7 +53,7 @@ if __name__ == "__main__":
         }
         everything = [finding for of_revision in found.values() for finding in of_revision]
         findings.require(everything)
-        findings.table(everything).write_csv(snakemake.output.findings)
+        FINDINGS.write(findings.table(everything), snakemake.output.findings)
         numbers.write(
             snakemake.output.numbers,
             [value for revision, of_revision in found.items() for value in number(revision, of_revision)],

@@ -1,7 +1,7 @@
 """Brute-force victim audit of both revisions, one finding a revision and policy."""
 
 from kvtier.audit import findings, victims
-from kvtier.audit.findings import Finding
+from kvtier.audit.findings import FINDINGS, Finding
 from kvtier.evidence import numbers
 from kvtier.evidence.labels import Label
 from kvtier.evidence.numbers import Number
@@ -36,6 +36,6 @@ if __name__ == "__main__":
         params = snakemake.params
         found = audit(params.sessions, params.turns, params.seed, params.hbm_gib)
         findings.require(found.values())
-        findings.table(found.values()).write_csv(snakemake.output.findings)
+        FINDINGS.write(findings.table(found.values()), snakemake.output.findings)
         conditions = f"{params.sessions} sessions, {params.turns} turns, seed {params.seed}, HBM {params.hbm_gib:g} GiB, no CXL, no growth"
         numbers.write(snakemake.output.numbers, number(found, conditions), snakemake)

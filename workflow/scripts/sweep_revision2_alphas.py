@@ -5,7 +5,7 @@ import polars as pl
 from kvtier.evidence import numbers, simulated
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps
+from kvtier.simulate import sweeps, tables
 from kvtier.simulate.policies import slug
 from kvtier.workload.synthetic import Shape
 
@@ -32,5 +32,5 @@ if __name__ == "__main__":
     with reporting(snakemake):
         params = snakemake.params
         runs = sweep(params.alphas, Shape(params.sessions, params.turns), params.counted_from)
-        runs.write_parquet(snakemake.output.runs)
+        tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, number(runs), snakemake)

@@ -6,7 +6,7 @@ from kvtier.evidence import numbers, simulated
 from kvtier.evidence.labels import Label
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps
+from kvtier.simulate import sweeps, tables
 from kvtier.simulate.policies import slug
 from kvtier.units import GIB
 from kvtier.workload.synthetic import Shape, generate
@@ -46,5 +46,5 @@ if __name__ == "__main__":
         params = snakemake.params
         shape = Shape(params.sessions, params.turns)
         runs = sweep(params.seeds, shape, params.counted_from)
-        runs.write_parquet(snakemake.output.runs)
+        tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, [*number(runs), *footprint(params.seeds[0], shape)], snakemake)
