@@ -1,0 +1,181 @@
+"""The compiled engine against the reference, decision by decision, and against what was published."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kvtier import config
+from kvtier.simulate import engine, revision2, sweeps
+from kvtier.simulate.metrics import TurnCounts, capacity_blocks
+from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
+from kvtier.workload import synthetic
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = config.load(ROOT / "config/full.yaml", ROOT / "workflow/schemas/config.schema.json")
+SETTINGS, COUNTED_FROM = CONFIG["revision2"], CONFIG["workload"]["counted_from"]
+COUNTS = [field.name for field in fields(TurnCounts)]
+
+COLUMNS = {
+    "e1|8": (8.52, 8.76, 12.35, 12.12),
+    "e1|16": (17.87, 12.70, 22.58, 18.70),
+    "e1|32": (38.34, 16.09, 44.18, 35.91),
+    "e1|64": (67.12, 23.00, 69.65, 66.83),
+    "e1|128": (88.01, 32.70, 88.14, 91.59),
+    "e3|zipf": (39.08, 15.12, 44.44, 38.87),
+    "e3|scan": (31.51, 12.52, 32.57, 36.26),
+    "e3|loop": (9.83, 22.06, 9.83, 9.83),
+}
+"""Published hit rates of LRU, LFU, EMA 0.15, EMA 0.01, percent, means over seeds (SPEC §6)."""
+
+PUBLISHED_HIT_RATES = {
+    **{f"{row}|{policy.title}": value for row, values in COLUMNS.items() for policy, value in zip(PUBLISHED, values, strict=True)},
+    **{
+        f"e2|{policy.title}": value
+        for policy, value in {
+            ema(0.5): 37.20,
+            ema(0.3): 38.84,
+            ema(0.15): 44.33,
+            ema(0.05): 55.96,
+            ema(0.01): 31.54,
+            ema(0.003): 25.47,
+            ema(0.001): 24.44,
+            LFU: 15.56,
+            LRU: 36.85,
+        }.items()
+    },
+    "e5loc|LFU": 15.56,
+    "e5per|LFU": 49.71,
+    "e5loc|EMA a=0.01": 31.54,
+    "e5per|EMA a=0.01": 56.39,
+    "e5loc|EMA a=0.15": 44.33,
+    "e5per|EMA a=0.15": 44.12,
+}
+
+GOLDEN = {
+    LRU: (2_076_751, 2_687_580, 89_048, 2_811_304, 213_964),
+    LFU: (1_026_437, 3_742_238, 84_704, 3_861_618, 3_851_514),
+    ema(0.15): (2_371_238, 2_393_093, 89_048, 2_516_817, 608_603),
+    ema(0.01): (1_945_944, 2_822_731, 84_704, 2_942_111, 2_858_184),
+}
+"""Hits, fetched, recomputed, evictions, evictions from the read set over all turns: zipf, seed 1, 32 + 512 GiB."""
+
+
+def assert_engine_agrees(turns, policy, hbm_blocks, cxl_blocks):
+    victims = []
+    expected = revision2.simulate(turns, policy, hbm_blocks, cxl_blocks, lambda turn, victim: victims.append([turn, victim]))
+    found = engine.simulate(turns, policy, hbm_blocks, cxl_blocks)
+    for name in COUNTS:
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+    assert np.array_equal(engine.victims(turns, policy, hbm_blocks, cxl_blocks), np.array(victims, dtype=np.int64).reshape(-1, 2))
+
+
+def cell(run):
+    """Name of a run without its seed, as the published tables have it."""
+    parts = {"e1": [f"{run.hbm_gib:g}"], "e3": [run.workload]}
+    return "|".join([run.experiment, *parts.get(run.experiment, []), run.policy.title])
+
+
+def published_runs():
+    return [
+        *sweeps.revision2_budgets(SETTINGS["budgets_gib"], SETTINGS["seeds"]),
+        *sweeps.revision2_alphas(SETTINGS["alphas"]),
+        *sweeps.revision2_workloads(SETTINGS["workload_seeds"]),
+        *sweeps.revision2_warmup(),
+        *sweeps.revision2_persistence(),
+        *sweeps.revision2_overlap(),
+    ]
+
+
+def distinct_simulations():
+    """What the 107 records and the 84 points of the alpha grid replay, each once."""
+    grid = sweeps.revision2_alpha_grid(SETTINGS["grid_alphas"], SETTINGS["grid_budgets_gib"], SETTINGS["grid_seeds"])
+    return list(dict.fromkeys((run.workload, run.seed, run.policy, run.hbm_gib, run.cxl_gib) for run in (*published_runs(), *grid)))
+
+
+def name_simulation(simulation):
+    kind, seed, policy, hbm_gib, _ = simulation
+    return f"{kind}-{seed}-{policy.slug}{'-persistent' * policy.persistent}-{hbm_gib:g}"
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@given(st.data())
+def test_equals_reference_on_random_workloads(workloads, policies, capacities, data):
+    turns = data.draw(workloads())
+    assert_engine_agrees(turns, data.draw(policies()), *data.draw(capacities(turns)))
+
+
+@pytest.mark.parametrize("persistent", [False, True], ids=["reset", "persistent"])
+@pytest.mark.parametrize("policy", [*PUBLISHED, ema(0.5)], ids=lambda policy: policy.slug)
+@pytest.mark.parametrize("kind", synthetic.KINDS)
+def test_equals_reference_on_generated_workloads(kind, policy, persistent):
+    """Contexts of tens of blocks that grow: groups lose members from the middle, split and outlive their blocks."""
+    shape = synthetic.Shape(sessions=50, turns=250, prefix_tokens=80, context_tokens=(16, 700), decode_tokens=(0, 64))
+    turns = synthetic.generate(kind, 6, shape)
+    for hbm_blocks, cxl_blocks in ((0, 9), (1, 0), (30, 100), (200, 10_000), (700, 50), (10_000, 0)):
+        assert_engine_agrees(turns, replace(policy, persistent=persistent), hbm_blocks, cxl_blocks)
+
+
+def test_run_evicts_its_own_predecessors(make_turns):
+    """One context larger than HBM: each admission pushes out an earlier block of the same turn."""
+    turns = make_turns([0, 0, 0], [5], prefix=1, decode=[16, 0, 0])
+    for policy in (*PUBLISHED, Policy("lfu", persistent=True)):
+        assert_engine_agrees(turns, policy, 3, 9)
+    assert engine.victims(turns, LRU, 3, 9)[:4].tolist() == [[0, 0], [0, 1], [0, 2], [0, 3]]
+
+
+def test_everything_fits(make_turns):
+    """Without evictions each block is recomputed once, at its first read, whatever the policy."""
+    turns = synthetic.generate("zipf", 2, synthetic.Shape(sessions=40, turns=300))
+    for policy in PUBLISHED:
+        counts = engine.simulate(turns, policy, 10**6, 0)
+        assert counts.recomputed.tolist() == turns.compulsory_blocks.tolist()
+        assert counts.hits.tolist() == (turns.read_blocks - turns.compulsory_blocks).tolist()
+        assert not counts.fetched.any()
+        assert not counts.evictions.any()
+
+
+def test_no_hbm_at_all():
+    """Every block leaves at once, from the set that is read; a CXL tier for everything serves all but first reads."""
+    turns = synthetic.generate("scan", 2, synthetic.Shape(sessions=40, turns=300))
+    for policy in PUBLISHED:
+        counts = engine.simulate(turns, policy, 0, 10**6)
+        assert not counts.hits.any()
+        assert counts.recomputed.tolist() == turns.compulsory_blocks.tolist()
+        assert counts.evictions.tolist() == counts.evictions_from_read_set.tolist() == (turns.read_blocks + turns.growth_blocks).tolist()
+
+
+@pytest.mark.parametrize("policy", GOLDEN, ids=lambda policy: policy.slug)
+def test_golden_counts(policy):
+    counts = engine.simulate(synthetic.generate("zipf", 1), policy, capacity_blocks(32), capacity_blocks(512))
+    assert tuple(int(getattr(counts, name).sum()) for name in COUNTS) == GOLDEN[policy]
+
+
+@pytest.mark.parametrize("name", PUBLISHED_HIT_RATES)
+def test_published_hit_rates(name):
+    table = sweeps.replay([run for run in published_runs() if cell(run) == name], 2, synthetic.PUBLISHED, COUNTED_FROM)
+    assert round(mean(table["hit_rate"].to_list()), 2) == PUBLISHED_HIT_RATES[name]
+
+
+def test_every_published_cell_is_tested():
+    assert {cell(run) for run in published_runs() if run.experiment in ("e1", "e2", "e3", "e5loc", "e5per")} == set(PUBLISHED_HIT_RATES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "policy", "hbm_gib"),
+    [("zipf", 1, LFU, 32), ("zipf", 2, ema(0.15, persistent=True), 16), ("scan", 3, ema(0.01), 32)],
+    ids=lambda value: getattr(value, "slug", None),
+)
+def test_equals_reference_at_full_size(kind, seed, policy, hbm_gib):
+    assert_engine_agrees(synthetic.generate(kind, seed), policy, capacity_blocks(hbm_gib), capacity_blocks(512))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("simulation", distinct_simulations(), ids=name_simulation)
+def test_equals_reference_on_every_published_record(simulation):
+    kind, seed, policy, hbm_gib, cxl_gib = simulation
+    assert_engine_agrees(synthetic.generate(kind, seed), policy, capacity_blocks(hbm_gib), capacity_blocks(cxl_gib))
