@@ -1,0 +1,43 @@
+import math
+
+import pytest
+
+from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema, slug
+
+
+@pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, 1.5, -0.1, math.nan, math.inf, -math.inf])
+def test_alpha_outside_the_open_interval_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"alpha .*: expected a number in \(0, 1\)"):
+        ema(alpha)
+
+
+def test_ema_needs_an_alpha():
+    with pytest.raises(ValueError, match=r"alpha None: expected a number in \(0, 1\)"):
+        Policy("ema")
+
+
+@pytest.mark.parametrize("name", ["lru", "lfu"])
+def test_others_take_no_alpha(name):
+    with pytest.raises(ValueError, match=rf"alpha 0\.15: expected none for {name}"):
+        Policy(name, 0.15)
+
+
+def test_unknown_name_is_refused():
+    with pytest.raises(ValueError, match="policy 'fifo': expected one of lru, lfu, ema"):
+        Policy("fifo")
+
+
+def test_published_names_and_order():
+    assert [policy.title for policy in PUBLISHED] == ["LRU", "LFU", "EMA a=0.15", "EMA a=0.01"]
+    assert [policy.slug for policy in PUBLISHED] == ["lru", "lfu", "ema015", "ema001"]
+    assert ema(0.003).slug == "ema0003"
+
+
+def test_slug_of_a_row_is_that_of_its_policy():
+    rows = [{"policy": policy.name, "alpha": policy.alpha} for policy in (LRU, LFU, ema(0.05))]
+    assert [slug(row) for row in rows] == ["lru", "lfu", "ema005"]
+
+
+def test_persistence_makes_another_policy_of_the_same_name():
+    assert ema(0.15, persistent=True) != ema(0.15)
+    assert ema(0.15, persistent=True).slug == ema(0.15).slug
