@@ -1,5 +1,8 @@
 """From stated inputs to evidence-labelled figures and documents; every published number has a rule here."""
 
+from kvtier.jobs import wait_for_other_builds
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/capacity.smk"
 include: "workflow/rules/simulate.smk"
@@ -22,3 +25,8 @@ rule quick:
     """The whole chain on a small workload (config/quick.yaml), into results/quick; its numbers are not the published ones."""
     input:
         expand(list(PUBLISHED.values()), results="results/quick"),
+
+
+onstart:
+    # In place of snakemake's own lock, which a killed build leaves behind.
+    wait_for_other_builds(".snakemake")

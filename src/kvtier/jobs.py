@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -37,15 +38,13 @@ def reporting(job: Any) -> Iterator[None]:
     log.write_text(f"{job.rule}: done\n", encoding="utf-8")
 
 
-def wait_for_other_builds(folder: str | Path) -> TextIO:
-    """Hold the folder for this process; wait while another build holds it.
+_HELD: list[TextIO] = []
 
-    The system lets go of a lock when its process ends, however it ends: a killed build leaves nothing to clean up.
 
-    Returns
-    -------
-    file
-        Holds the lock as long as it is open.
+def wait_for_other_builds(folder: str | Path) -> None:
+    """Hold the folder until this process ends; wait while another build holds it.
+
+    The system lets go of the lock when the process ends, however it ends: a killed build leaves nothing to clean up.
     """
     path = Path(folder, "build.lock")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +52,10 @@ def wait_for_other_builds(folder: str | Path) -> TextIO:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print(f"waiting for another build of this folder ({path})", file=sys.stderr)
+        print(f"waiting for another build of this folder ({path})", file=sys.stderr, flush=True)
+        # Snakemake has its own handlers by now, which would not end a wait.
+        handlers = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGINT, signal.SIGTERM)}
         fcntl.flock(lock, fcntl.LOCK_EX)
-    return lock
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    _HELD.append(lock)

@@ -6,7 +6,6 @@ from pathlib import Path
 from kvtier.config import load
 from kvtier.errors import InputError
 from kvtier.evidence.provenance import import_closure, imported_modules
-from kvtier.jobs import wait_for_other_builds
 
 try:
     SETTINGS = {
@@ -15,10 +14,6 @@ try:
     }
 except InputError as error:
     sys.exit("error: " + str(error))
-
-# In place of snakemake's own lock, which a killed build leaves behind.
-if workflow.is_main_process and not workflow.dryrun:
-    BUILD_LOCK = wait_for_other_builds(".snakemake")
 
 
 wildcard_constraints:

@@ -7,4 +7,13 @@ PUBLISHED = {
     "data/results_v2.json": rules.retain_revision2_records.output.records,
     "data/alpha_grid.json": rules.retain_revision2_records.output.alpha_grid,
     "data/numbers.json": rules.collect_numbers.output.ledger,
+    "figures/hit_rate_by_budget.svg": rules.draw_hit_rate_by_budget.output.picture,
+    "figures/hit_rate_by_budget.vl.json": rules.draw_hit_rate_by_budget.output.specification,
+    "figures/hit_rate_by_budget.csv": rules.draw_hit_rate_by_budget.output.data,
+    "figures/alpha_curve.svg": rules.draw_alpha_curve.output.picture,
+    "figures/alpha_curve.vl.json": rules.draw_alpha_curve.output.specification,
+    "figures/alpha_curve.csv": rules.draw_alpha_curve.output.data,
+    "figures/decode_fit.svg": rules.draw_decode_fit.output.picture,
+    "figures/decode_fit.vl.json": rules.draw_decode_fit.output.specification,
+    "figures/decode_fit.csv": rules.draw_decode_fit.output.data,
 }
