@@ -1,0 +1,1 @@
+"""One module a figure: a table and the ledger in, a `theme.Figure` out."""

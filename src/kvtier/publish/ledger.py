@@ -1,0 +1,159 @@
+"""The ledger as figures and documents read it: numbers to quote, none to invent."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kvtier.errors import InputError
+from kvtier.evidence.labels import Label
+from kvtier.files import read_json
+
+MINUS = "−"
+FIELDS = ("value", "display", "unit", "label", "definition", "rule", "params", "uncertainty")
+
+
+@dataclass(frozen=True)
+class Quote:
+    """One number of the ledger, as it may be printed.
+
+    Parameters
+    ----------
+    key : str
+        Dotted name in the ledger.
+    value : float
+        Full precision, in `unit`; places a mark, is never printed.
+    display : str
+        The value as rounded by the stage that made it.
+    unit : str
+        Unit; empty for a pure count or ratio.
+    label : Label
+        Evidence class.
+    definition : str
+        Numerator, denominator, what is counted.
+    rule : str
+        Rule that made the number.
+    params : dict
+        Settings of that rule.
+    uncertainty : dict of str to float
+        ``standard_error``, or ``lowest_seed`` and ``highest_seed``; empty where unknown.
+    """
+
+    key: str
+    value: float
+    display: str
+    unit: str
+    label: Label
+    definition: str
+    rule: str
+    params: dict[str, Any]
+    uncertainty: dict[str, float]
+
+    @property
+    def bare(self) -> str:
+        """Display without unit, with a real minus."""
+        return self.display.replace("-", MINUS, 1)
+
+    @property
+    def text(self) -> str:
+        """Display and unit."""
+        return f"{self.bare} {self.unit}".rstrip()
+
+    @property
+    def signed(self) -> str:
+        """Display and unit, with the sign written also where it is a plus."""
+        return self.text if self.display.startswith("-") else f"+{self.text}"
+
+    def rounded(self, value: float) -> str:
+        """Another value in the same unit, with the decimals of the display."""
+        _, _, decimals = self.display.partition(".")
+        return f"{value:,.{len(decimals)}f}".replace("-", MINUS, 1)
+
+    @property
+    def interval(self) -> str | None:
+        """``± standard error`` or ``lowest to highest`` seed, with the unit; None where the ledger has neither."""
+        if "standard_error" in self.uncertainty:
+            return f"± {self.rounded(self.uncertainty['standard_error'])} {self.unit}".rstrip()
+        if "lowest_seed" in self.uncertainty:
+            ends = (self.rounded(self.uncertainty[end]) for end in ("lowest_seed", "highest_seed"))
+            return f"{' to '.join(ends)} {self.unit}".rstrip()
+        return None
+
+
+class Ledger:
+    """Numbers by key.
+
+    Parameters
+    ----------
+    source : str or Path
+        Where the records came from, for messages.
+    records : dict
+        Key to record, as ``numbers.json`` holds them.
+
+    Raises
+    ------
+    InputError
+        If a record lacks a field or carries a label that is no evidence class.
+    """
+
+    def __init__(self, source: str | Path, records: dict[str, dict[str, Any]]) -> None:
+        self.source = str(source)
+        self._quotes = {key: self._quote(key, record) for key, record in records.items()}
+
+    @classmethod
+    def read(cls, path: str | Path) -> Ledger:
+        """Read ``numbers.json``."""
+        return cls(path, read_json(path))
+
+    def _quote(self, key: str, record: dict[str, Any]) -> Quote:
+        for field in FIELDS:
+            if field not in record:
+                raise InputError(self.source, key, "a record without it", f"the field {field}")
+        try:
+            label = Label(record["label"])
+        except ValueError:
+            raise InputError(self.source, f"{key}: label", record["label"], f"one of {', '.join(Label)}") from None
+        return Quote(key, **{field: record[field] for field in FIELDS if field != "label"}, label=label)
+
+    def __getitem__(self, key: str) -> Quote:
+        if key not in self._quotes:
+            raise InputError(self.source, key, "no such key", "a key of the ledger")
+        return self._quotes[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._quotes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._quotes)
+
+    def __len__(self) -> int:
+        return len(self._quotes)
+
+    def drawn(self, key: str, value: float) -> Quote:
+        """The number of a value that a table gives for drawing.
+
+        Raises
+        ------
+        InputError
+            If table and ledger differ: one of them is of another build.
+        """
+        quote = self[key]
+        if not math.isclose(quote.value, value, rel_tol=1e-9, abs_tol=1e-9):
+            raise InputError(self.source, key, quote.value, f"{value}, as the table has it")
+        return quote
+
+    def matches(self, pattern: str) -> list[dict[str, str]]:
+        """What the ``<names>`` of a key pattern stand for, one dictionary a key; each name spans letters, digits and underscores."""
+        expression = "".join(
+            f"(?P<{part[1:-1]}>[a-z0-9_]+)" if part.startswith("<") else re.escape(part) for part in re.split(r"(<\w+>)", pattern)
+        )
+        return [match.groupdict() for match in (re.fullmatch(expression, key) for key in self._quotes) if match]
+
+
+def labels(quotes: Iterable[Quote]) -> list[Label]:
+    """Evidence classes among the quotes, strongest first."""
+    return sorted({quote.label for quote in quotes}, key=lambda label: label.rank)

@@ -1,0 +1,68 @@
+"""What is drawn, by name: order, title, colour, dash and marker of every policy, the same in every figure and table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+INK = "#1f2328"
+MUTED = "#5c636b"
+FAINT = "#d5d9dd"
+PAPER = "#ffffff"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a series is drawn. Colour, dash and marker each tell it apart, so that print and colour-blind readers can."""
+
+    colour: str
+    dash: tuple[int, ...]
+    shape: str
+
+
+STYLES = {
+    "lru": Style(INK, (1, 0), "circle"),
+    "lfu": Style("#a8750c", (2, 3), "square"),
+    "ema": Style("#004488", (1, 0), "diamond"),
+    "ema001": Style("#bb5566", (6, 3), "triangle-up"),
+}
+"""Policies; ``ema`` is any alpha that has no style of its own. The fifth colour is kept for the optimal bound."""
+
+RANKS = {word: rank for words in (("lru", "lfu", "ema"), ("zipf", "scan", "loop")) for rank, word in enumerate(words)}
+
+
+def slug(policy: str, alpha: float | None) -> str:
+    """Policy of a table row as number keys name it: ``lru``, ``ema015``."""
+    return policy if alpha is None else f"{policy}{alpha:g}".replace(".", "")
+
+
+def alpha_of(policy: str) -> str | None:
+    """Alpha inside ``ema0003`` or ``alpha0003``, written out: 0.003; None if there is none."""
+    found = re.fullmatch(r"(?:ema|alpha)(\d)(\d+)", policy)
+    return f"{found[1]}.{found[2]}" if found else None
+
+
+def title(policy: str) -> str:
+    """Policy as a reader meets it: LRU, EMA 0.15."""
+    alpha = alpha_of(policy)
+    return policy.upper() if alpha is None else f"EMA {alpha}"
+
+
+def style(policy: str) -> Style:
+    """Style of a policy by its slug."""
+    return STYLES.get(policy, STYLES["ema"]) if alpha_of(policy) else STYLES[policy]
+
+
+def order(word: str) -> tuple[float | str, ...]:
+    """Sort key of a swept value inside a key: policies and workloads as published, sizes and contexts by size, alpha falling."""
+    if word in RANKS:
+        return (0, RANKS[word])
+    alpha = alpha_of(word)
+    if alpha is not None:
+        return (1, -float(alpha))
+    if re.fullmatch(r"\d+x\d+", word):
+        return (2, *map(int, word.split("x")))
+    number = re.match(r"(?:mfu|base)?(\d+)([km]?)", word)
+    if number:
+        return (2, int(number[1]) * {"": 1, "k": 2**10, "m": 2**20}[number[2]])
+    return (3, word)

@@ -1,0 +1,219 @@
+"""One look for every figure: font, axes, and the frame that draws evidence label, title, caveat and caption.
+
+A chart gives marks and the numbers it quotes; its class of evidence, and the caveat that the class carries, follow from those numbers.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from kvtier.errors import InputError
+from kvtier.evidence.labels import Label, weakest
+from kvtier.publish.ledger import Quote, labels
+from kvtier.publish.series import FAINT, INK, MUTED, PAPER
+
+FONT = "Source Sans Pro"
+FONTS = f"{FONT}, Helvetica, Arial, sans-serif"
+"""The first is drawn and measured with; the others are for readers of the SVG who do not have it."""
+
+CAVEAT = "Provisional: synthetic workload, one to three seeds, no hardware validation, no optimal bound, no queueing."
+"""``labels.SIMULATION_CAVEAT`` in one line: stands under the title of every figure with a simulated number in it."""
+
+WIDTH, HEIGHT = 620, 340
+LEFT = -54
+"""Left edge of badge, title and captions, from the plot's left edge [px]."""
+CAPTION_CHARACTERS = 155
+
+BADGES: dict[Label, dict[str, Any]] = {
+    Label.MEASURED: {"fill": INK, "stroke": INK},
+    Label.SIMULATED: {"fill": PAPER, "stroke": INK, "strokeDash": [4, 2]},
+    Label.ANALYTICAL: {"fill": PAPER, "stroke": INK},
+}
+"""Filled for what was measured, dashed for what was simulated; other classes have a faint outline. No colour: colours mean series."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with everything that must be said about it.
+
+    Parameters
+    ----------
+    name : str
+        File stem.
+    title : str
+        One line; says what is drawn against what, never a result typed by hand.
+    source : str
+        Revision or platform, drawn beside the evidence label.
+    limits : str
+        One line under the title where no standing caveat applies.
+    caption : str
+        Under the plot: what is counted, what bands are, what is missing.
+    alt : str
+        The figure in words, with its numbers.
+    quotes : sequence of Quote
+        Every number drawn or written on the chart.
+    drawn : polars.DataFrame
+        Exactly the data drawn; the layers find it as the data set ``drawn``.
+    layers : sequence of altair.Chart
+        Marks, back to front.
+    """
+
+    name: str
+    title: str
+    source: str
+    limits: str
+    caption: str
+    alt: str
+    quotes: Sequence[Quote]
+    drawn: pl.DataFrame
+    layers: Sequence[alt.Chart]
+
+    def __post_init__(self) -> None:
+        if not self.quotes:
+            raise InputError(self.name, "quotes", "none", "the numbers drawn: they carry the evidence label")
+        if not self.caveat:
+            raise InputError(self.name, "limits", "nothing", "one line that limits what the figure shows")
+
+    @property
+    def label(self) -> Label:
+        """The weakest class among the numbers."""
+        return weakest(quote.label for quote in self.quotes)
+
+    @property
+    def badge(self) -> str:
+        """Label and source, as drawn top left."""
+        return f"{self.label} · {self.source}"
+
+    @property
+    def caveat(self) -> str:
+        """The line under the title: the standing caveat wherever a number is simulated, else the figure's own limits."""
+        return CAVEAT if Label.SIMULATED in labels(self.quotes) else self.limits
+
+
+@alt.theme.register("kvtier", enable=False)
+def theme() -> alt.theme.ThemeConfig:
+    """Axes and marks, light background."""
+    return {
+        "config": {
+            "font": FONTS,
+            "background": PAPER,
+            "padding": {"left": 12, "right": 12, "top": 12, "bottom": 12},
+            "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
+            "axis": {
+                "labelFontSize": 12,
+                "labelColor": MUTED,
+                "titleFontSize": 12,
+                "titleFontWeight": 600,
+                "titleColor": INK,
+                "titlePadding": 8,
+                "domainColor": MUTED,
+                "tickColor": MUTED,
+                "tickSize": 4,
+                "gridColor": FAINT,
+                "gridOpacity": 0.7,
+            },
+            "axisX": {"grid": False, "labelFlush": False},
+            "axisY": {
+                "domain": False,
+                "ticks": False,
+                "labelPadding": 8,
+                "titleAngle": 0,
+                "titleAlign": "left",
+                "titleAnchor": "start",
+                "titleY": -14,
+                "titleX": LEFT,
+            },
+            "line": {"strokeWidth": 2},
+            "text": {"fontSize": 12, "color": INK},
+        }
+    }
+
+
+def said(text: str, x: float, y: float, size: float = 12, color: str = INK, weight: int = 400, **mark: Any) -> alt.Chart:
+    """Words at a place of the frame [px from the plot's top left corner]."""
+    return (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_text(align="left", baseline="alphabetic", fontSize=size, color=color, fontWeight=weight, lineBreak="\n", **mark)
+        .encode(x=alt.value(x), y=alt.value(y), text=alt.value(text))
+    )
+
+
+def _badge(figure: Figure, y: float) -> list[alt.Chart]:
+    size, height = 11.5, 20
+    width = 18 + 0.47 * size * len(figure.badge)
+    look = BADGES.get(figure.label, {"fill": PAPER, "stroke": FAINT})
+    box = (
+        alt.Chart(alt.InlineData(values=[{}]))
+        .mark_rect(cornerRadius=3, strokeWidth=1, **look)
+        .encode(x=alt.value(LEFT), x2=alt.value(LEFT + width), y=alt.value(y), y2=alt.value(y + height))
+    )
+    color = PAPER if look["fill"] == INK else INK
+    words = said(figure.badge, LEFT + width / 2, y + height / 2, size, color, 600)
+    words.mark.align, words.mark.baseline = "center", "middle"
+    return [box, words]
+
+
+def frame(figure: Figure) -> alt.LayerChart:
+    """The figure's marks with badge, title, caveat and caption around them."""
+    caption = textwrap.fill(figure.caption, CAPTION_CHARACTERS)
+    return alt.layer(
+        *figure.layers,
+        *_badge(figure, -104),
+        said(figure.title, LEFT, -60, 17, weight=600),
+        said(figure.caveat, LEFT, -40, color=MUTED),
+        said(caption, LEFT, HEIGHT + 62, 11, MUTED, lineHeight=15),
+    ).properties(width=WIDTH, height=HEIGHT, description=figure.alt)
+
+
+def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places for labels at `positions`: in the same order, `gap` or more apart, inside [low, high] where it has the room."""
+    ranked = sorted(range(len(positions)), key=lambda index: positions[index])
+    # Least squares under a fixed order: without the gaps it is isotonic regression, so neighbours that clash share their mean.
+    groups: list[list[float]] = []
+    for rank, index in enumerate(ranked):
+        groups.append([positions[index] - rank * gap])
+        while len(groups) > 1 and sum(groups[-2]) / len(groups[-2]) > sum(groups[-1]) / len(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    centres = [sum(group) / len(group) for group in groups for _ in group]
+    room = max(low, high - (len(positions) - 1) * gap)
+    found = [0.0] * len(positions)
+    for rank, (index, centre) in enumerate(zip(ranked, centres, strict=True)):
+        found[index] = min(max(centre, low), room) + rank * gap
+    return found
+
+
+def over_grid(at: alt.Chart, text: str, **mark: Any) -> list[alt.Chart]:
+    """Words inside the plot, with a rim of paper that keeps grid lines and bands off them."""
+    rim = at.mark_text(lineBreak="\n", lineHeight=15, stroke=PAPER, strokeWidth=4, strokeJoin="round", **{**mark, "color": PAPER})
+    return [rim.encode(text=alt.value(text)), at.mark_text(lineBreak="\n", lineHeight=15, **mark).encode(text=alt.value(text))]
+
+
+def end_labels(texts: Sequence[str], values: Sequence[float], colors: Sequence[str], domain: tuple[float, float]) -> list[alt.Chart]:
+    """Labels right of the plot, beside the last value of each line, pushed apart where they would touch.
+
+    Parameters
+    ----------
+    texts, values, colors : sequences
+        Words, last value on the y axis and colour of each line.
+    domain : tuple of float
+        Lowest and highest value of a linear y axis.
+    """
+    low, high = domain
+    pixels = [HEIGHT * (high - value) / (high - low) for value in values]
+    places = spread(pixels, 15, 0, HEIGHT)
+    marks = []
+    for text, place, pixel, color in zip(texts, places, pixels, colors, strict=True):
+        if abs(place - pixel) > 3:
+            marks.append(
+                alt.Chart(alt.InlineData(values=[{}]))
+                .mark_rule(color=color, strokeWidth=0.75)
+                .encode(x=alt.value(WIDTH + 4), x2=alt.value(WIDTH + 13), y=alt.value(pixel), y2=alt.value(place))
+            )
+        marks.append(said(text, WIDTH + 16, place + 4, color=color, weight=600))
+    return marks
