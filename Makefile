@@ -16,11 +16,11 @@ publish: $(INSTALLED)
 	$(BIN)/snakemake --cores all publish
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # Every published record through the readable reference: minutes.
 exhaustive: $(INSTALLED)
-	$(BIN)/python -m pytest -n auto -m exhaustive
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m exhaustive
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check

@@ -1,0 +1,215 @@
+"""The build itself, on the quick configuration: what re-runs, what a kill leaves behind, what bad input says, whether bytes repeat."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("Snakefile", "config", "data", "figures", "profiles", "src", "workflow", "CANONICAL-NUMBERS.md")
+
+pytestmark = pytest.mark.xdist_group("build")
+
+
+def copy_project(target):
+    target.mkdir()
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir() and not source.is_symlink():
+            shutil.copytree(source, target / part, symlinks=True)
+        elif source.exists():
+            shutil.copy2(source, target / part, follow_symlinks=False)
+    return target
+
+
+def snakemake(project, *arguments, **environment):
+    # The copy's own package, not the installed one.
+    return subprocess.run(
+        [sys.executable, "-m", "snakemake", *arguments],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src"), **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+def jobs(project, *arguments):
+    """Rules that a build would run, of its dry run."""
+    run = snakemake(project, "--dry-run", *arguments)
+    assert run.returncode == 0, run.stderr
+    table = re.search(r"^job +count\n[- ]+\n(.*?)\n\n", run.stdout + run.stderr, re.DOTALL | re.MULTILINE)
+    return {line.split()[0] for line in table[1].splitlines()} - {"total"} if table else set()
+
+
+def results(project):
+    """Bytes of every result by path, without the logs."""
+    folder = project / "results"
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "logs" not in path.parts
+    }
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    project = copy_project(tmp_path_factory.mktemp("build") / "project")
+    run = snakemake(project, "quick")
+    assert run.returncode == 0, run.stdout + run.stderr
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path):
+    """A copy of the built project, metadata and times included."""
+    return shutil.copytree(built, tmp_path / "project", symlinks=True)
+
+
+def test_nothing_changed_reruns_nothing(project):
+    assert jobs(project, "quick") == set()
+
+
+def downstream_of_numbers(project):
+    """What any change of a number re-runs."""
+    return {"collect_numbers", "write_canonical_numbers", "quick"} | {
+        path.stem for path in (project / "workflow/scripts").glob("draw_*.py")
+    }
+
+
+def append_comment(path):
+    path.write_text(path.read_text() + "\n# edited\n")
+    # Snakemake compares times: a copy and an edit within one tick of the clock must not look alike.
+    os.utime(path, (time.time() + 2, time.time() + 2))
+
+
+def test_editing_a_module_reruns_the_rules_that_import_it(project):
+    append_comment(project / "src/kvtier/measure/fit.py")
+    assert jobs(project, "quick") == {"fit_decode"} | downstream_of_numbers(project)
+
+
+def test_editing_a_module_imported_by_an_imported_module_counts(project):
+    append_comment(project / "src/kvtier/simulate/revision1.py")
+    assert jobs(project, "quick") == {"audit_victims"} | downstream_of_numbers(project)
+
+
+def test_editing_a_script_reruns_its_rule(project):
+    append_comment(project / "workflow/scripts/tabulate_tiers.py")
+    assert jobs(project, "quick") == {"tabulate_tiers"} | downstream_of_numbers(project)
+
+
+def test_changing_one_setting_reruns_what_depends_on_it(project):
+    path = project / "config/quick.yaml"
+    text = path.read_text()
+    assert "grid_alphas: [0.15, 0.01]" in text
+    path.write_text(text.replace("grid_alphas: [0.15, 0.01]", "grid_alphas: [0.15, 0.02]"))
+    rerun = {"sweep_revision2_alpha_grid", "retain_revision2_records", "audit_runs"}
+    assert jobs(project, "quick") == rerun | downstream_of_numbers(project)
+
+
+def test_changing_data_reruns_what_reads_it(project):
+    append_comment(project / "data/measured/gb10-2026-08-19/streaming.csv")
+    assert jobs(project, "quick") == {"fit_decode"} | downstream_of_numbers(project)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_build_resumes_and_ends_with_the_same_files(built, tmp_path, how):
+    project = copy_project(tmp_path / "project")
+    build = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "quick"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(project / "src")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while len(list(project.glob("results/quick/numbers/*.json"))) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(build.pid, how)
+    build.wait(60)
+    assert not (project / "results/quick/numbers.json").exists(), "the build had ended before it was killed"
+    run = snakemake(project, "quick")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert results(project) == results(built)
+
+
+def test_another_folder_hash_seed_time_zone_and_core_count_make_the_same_bytes(built, tmp_path):
+    project = copy_project(tmp_path / "elsewhere")
+    run = snakemake(project, "--cores", "1", "quick", PYTHONHASHSEED="7", TZ="Pacific/Auckland", POLARS_MAX_THREADS="1", LC_ALL="C")
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert results(project) == results(built)
+
+
+def test_the_quick_build_leaves_the_published_copy_alone(built):
+    for path in sorted((built / "data").rglob("*.json")):
+        assert path.read_bytes() == (ROOT / path.relative_to(built)).read_bytes()
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  sessions: 40", "  sessions: 40\n  colour: red", "config/quick.yaml: workload.colour: found an unknown key"),
+        ("budgets_gib: [8,", "budgets_gib: [-8,", "config/quick.yaml: revision1.budgets_gib.0: found -8, expected more than 0"),
+        (
+            "grid_alphas: [0.15,",
+            "grid_alphas: [1.5,",
+            "config/quick.yaml: revision2.grid_alphas.0: found 1.5, expected more than 0 and less than 1",
+        ),
+        ("grid_seeds: [1]", "grid_seeds: [1", "config/quick.yaml: line"),
+    ],
+)
+def test_a_bad_configuration_is_told_in_one_line(project, old, new, said):
+    edit(project / "config/quick.yaml", old, new)
+    before = results(project)
+    run = snakemake(project, "quick")
+    assert run.returncode != 0
+    errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert said in errors[0]
+    assert "Traceback" not in run.stderr
+    assert results(project) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "said"),
+    [
+        ("data/measured/gb10-2026-08-19/decode_vllm_fa2.csv", "step_ms", "steps", "decode_vllm_fa2.csv: column step_ms: found"),
+        ("data/measured/gb10-2026-08-19/decode_vllm_fa2.csv", "101.5", "NaN", "decode_vllm_fa2.csv: column step_ms, row 2: found NaN"),
+        ("data/measured/gb10-2026-08-19/platform.yaml", "bus_gbps:", "bus:", "platform.yaml: memory.bus_gbps: found"),
+        ("data/inputs/models.csv", "layers", "layer", "models.csv: column layers: found"),
+    ],
+)
+def test_bad_data_is_told_in_one_line_and_leaves_nothing_half_made(project, path, old, new, said):
+    edit(project / path, old, new)
+    run = snakemake(project, "quick")
+    assert run.returncode != 0
+    errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert errors
+    assert all(said in line for line in errors)
+    assert "Traceback" not in run.stderr
+    assert not list(project.rglob("*.part"))
+
+
+def test_a_truncated_fragment_is_told_in_one_line(project):
+    fragment = project / "results/quick/numbers/fit_decode.json"
+    fragment.write_text(fragment.read_text()[:200])
+    run = snakemake(project, "quick")
+    assert run.returncode != 0
+    assert re.search(
+        r"^error: results/quick/numbers/fit_decode\.json: line \d+: found .*, expected complete JSON$", run.stderr, re.MULTILINE
+    )
+    assert not list(project.rglob("*.part"))
