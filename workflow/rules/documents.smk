@@ -1,5 +1,21 @@
 """Documents from templates, and the published copy: what is tracked, whether it is what the build makes, and its renewal."""
 
+rule write_canonical_numbers:
+    """CANONICAL-NUMBERS.md: the numbers that stand, by evidence class. Evidence: each number carries its own label."""
+    input:
+        code=code_of("write_canonical_numbers"),
+        template="src/kvtier/publish/templates/CANONICAL-NUMBERS.md.j2",
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        document="{results}/CANONICAL-NUMBERS.md",
+    log:
+        "{results}/logs/write_canonical_numbers.log",
+    message:
+        "Document: canonical numbers"
+    script:
+        "../scripts/write_canonical_numbers.py"
+
+
 # Published file and where the build makes it, in the order of the DAG.
 PUBLISHED = {
     "data/sweep_rev1_superseded.json": rules.retain_revision1_records.output.sweep,
@@ -16,4 +32,5 @@ PUBLISHED = {
     "figures/decode_fit.svg": rules.draw_decode_fit.output.picture,
     "figures/decode_fit.vl.json": rules.draw_decode_fit.output.specification,
     "figures/decode_fit.csv": rules.draw_decode_fit.output.data,
+    "CANONICAL-NUMBERS.md": rules.write_canonical_numbers.output.document,
 }

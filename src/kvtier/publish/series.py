@@ -28,7 +28,11 @@ STYLES = {
 }
 """Policies; ``ema`` is any alpha that has no style of its own. The fifth colour is kept for the optimal bound."""
 
-RANKS = {word: rank for words in (("lru", "lfu", "ema"), ("zipf", "scan", "loop")) for rank, word in enumerate(words)}
+RANKS = {
+    word: rank
+    for words in (("lru", "lfu", "ema"), ("zipf", "scan", "loop"), ("reset", "persistent", "gain"))
+    for rank, word in enumerate(words)
+}
 
 
 def slug(policy: str, alpha: float | None) -> str:
@@ -54,7 +58,7 @@ def style(policy: str) -> Style:
 
 
 def order(word: str) -> tuple[float | str, ...]:
-    """Sort key of a swept value inside a key: policies and workloads as published, sizes and contexts by size, alpha falling."""
+    """Sort key of a swept value inside a key: policies, workloads and states as told, sizes and contexts by size, alpha falling."""
     if word in RANKS:
         return (0, RANKS[word])
     alpha = alpha_of(word)
