@@ -1,5 +1,6 @@
 """Documents from templates, and the published copy: what is tracked, whether it is what the build makes, and its renewal."""
 
+
 rule write_canonical_numbers:
     """CANONICAL-NUMBERS.md: the numbers that stand, by evidence class. Evidence: each number carries its own label."""
     input:

@@ -63,7 +63,6 @@ class Quoting:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.classes: tuple[Label, ...] = ()
-        self.used: set[str] = set()
 
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
@@ -80,7 +79,6 @@ class Quoting:
             raise InputError(
                 self.ledger.source, key, f"label {quote.label}", f"{' or '.join(self.classes)} or stronger: the section's class"
             )
-        self.used.add(key)
         return quote
 
     def _printed(self, key: str, field: Callable[[Quote], str]) -> str:
