@@ -16,6 +16,11 @@ def test_a_negative_number_has_a_real_minus(ledger):
     assert ledger["sim.rev2.e2.best_margin"].signed == "+19.11 points"
 
 
+def test_zero_has_no_sign(records):
+    records["sim.rev2.e2.best_margin"] |= {"value": 0.0, "display": "0.00"}
+    assert Ledger("numbers.json", records)["sim.rev2.e2.best_margin"].signed == "0.00 points"
+
+
 def test_intervals_have_the_decimals_of_the_display(ledger):
     assert ledger["measured.gb10.vllm_loo_16x16384.slope"].interval == "± 1.20 ms/GiB"
     assert ledger["sim.rev2.e1.8.lru.hit"].interval == "10.00 to 11.00 %"

@@ -65,8 +65,8 @@ class Quote:
 
     @property
     def signed(self) -> str:
-        """Display and unit, with the sign written also where it is a plus."""
-        return self.text if self.display.startswith("-") else f"+{self.text}"
+        """Display and unit, with the sign written also where it is a plus; zero has none."""
+        return f"+{self.text}" if self.display.strip("-0.") and not self.display.startswith("-") else self.text
 
     def rounded(self, value: float) -> str:
         """Another value in the same unit, with the decimals of the display."""
