@@ -10,7 +10,10 @@ from kvtier.evidence.provenance import import_closure, imported_modules
 try:
     SETTINGS = {
         folder: load(path, "workflow/schemas/config.schema.json")
-        for folder, path in {"results": "config/full.yaml", "results/quick": "config/quick.yaml"}.items()
+        for folder, path in {
+            "results": "config/full.yaml",
+            "results/quick": "config/quick.yaml",
+        }.items()
     }
 except InputError as error:
     sys.exit("error: " + str(error))

@@ -2,7 +2,11 @@
 
 from snakemake.io import strip_wildcard_constraints
 
-RULE_OF = {strip_wildcard_constraints(str(output)): made.name for made in workflow.rules for output in made.output}
+RULE_OF = {
+    strip_wildcard_constraints(str(output)): made.name
+    for made in workflow.rules
+    for output in made.output
+}
 
 
 rule verify:
