@@ -16,7 +16,7 @@ try:
         }.items()
     }
 except InputError as error:
-    sys.exit("error: " + str(error))
+    sys.exit("error: {}".format(error))
 
 
 wildcard_constraints:
