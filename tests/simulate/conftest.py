@@ -21,7 +21,7 @@ def _workloads(draw, *, growing=True, most_turns=40, most_sessions=6):
 
 
 @st.composite
-def _policies(draw, *, alphas=(0.999, 0.5, 0.15, 0.01, 1e-6), persistence=True):
+def _policies(draw, *, alphas=(0.999, 0.5, 0.15, 0.01, 1e-6, 1e-13), persistence=True):
     policy = draw(st.sampled_from((LRU, LFU, *map(ema, alphas))))
     persistent = persistence and draw(st.booleans())
     return type(policy)(policy.name, policy.alpha, persistent)
