@@ -39,12 +39,9 @@ def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
     )
     if fault is not None:
         raise InputError(path, *_explain(fault))
-    workload, audit = config["workload"], config["audit"]
+    workload = config["workload"]
     if workload["counted_from"] >= workload["turns"]:
         raise InputError(path, "workload.counted_from", workload["counted_from"], f"less than workload.turns, {workload['turns']}")
-    for section, needed in (("workload", workload), ("audit", audit)):
-        if needed["turns"] < 1:
-            raise InputError(path, f"{section}.turns", needed["turns"], "at least 1")
     return config
 
 

@@ -51,11 +51,13 @@ class Table:
             values = frame[column]
             cast = values.cast(dtype, strict=False)
             bad = (cast.is_null() & values.is_not_null()) if column in self.nullable else cast.is_null()
+            if dtype.is_integer() and values.dtype.is_float():
+                bad = bad | (cast.cast(values.dtype) != values).fill_null(False)
             if dtype.is_float():
                 bad = bad | (cast.is_nan() | cast.is_infinite()).fill_null(False)
             if bad.any():
                 row = int(bad.arg_true()[0])
-                expected = f"a finite {dtype}" if dtype.is_numeric() else f"a {dtype}"
+                expected = f"a finite {dtype}" if dtype.is_float() else f"a value that is {dtype}"
                 raise InputError(source, f"column {column}, row {row + 1}", values[row], expected)
             checked.append(cast.alias(column))
         return pl.DataFrame(checked)

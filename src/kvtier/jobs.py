@@ -1,4 +1,4 @@
-"""What every workflow script does around its work: a log, and bad input told in one line."""
+"""What surrounds the work: a script's log and its errors in one line, and one build of a folder at a time."""
 
 from __future__ import annotations
 

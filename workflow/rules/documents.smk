@@ -1,4 +1,4 @@
-"""Documents from templates, and the published copy: what is tracked, whether it is what the build makes, and its renewal."""
+"""Documents from templates, and the list of what is published."""
 
 
 rule write_canonical_numbers:

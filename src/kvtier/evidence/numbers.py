@@ -11,7 +11,7 @@ from typing import Any
 
 from kvtier.errors import InputError
 from kvtier.evidence import provenance
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import Label, Status
 from kvtier.files import read_json, write_atomically
 
 KEY = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
@@ -37,6 +37,8 @@ class Number:
         Numerator, denominator, what is counted.
     uncertainty : dict, optional
         Such as ``{"standard_error": 1.2}`` in the unit of the value.
+    status : Status
+        Whether it stands, rests on an assumption, is provisional, or is withdrawn and kept to be seen.
     """
 
     key: str
@@ -46,6 +48,7 @@ class Number:
     label: Label
     definition: str
     uncertainty: Mapping[str, float] = field(default_factory=dict)
+    status: Status = Status.STANDS
 
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):

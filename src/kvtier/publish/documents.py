@@ -1,6 +1,6 @@
 """Documents from templates that can print a number in one way only: by its key.
 
-Three things fail the build, naming template, line and key: to print a number that the ledger lacks or that was retracted, to print it in a
+Three things fail the build, naming template, line and key: to print a number that the ledger lacks or that was retracted or withdrawn, to print it in a
 section of a stronger class than its own, and to print a simulated number in a passage without the standing caveat.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
+from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label, Status
 from kvtier.files import write_atomically
 from kvtier.publish import series
 from kvtier.publish.ledger import Ledger, Quote
@@ -63,18 +63,19 @@ class Quoting:
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.classes: tuple[Label, ...] = ()
+        self.superseded = False
 
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
         quoting = (self.num, self.unc, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
-        building = (self.swept, self.has, self.section, self.caveat, self.grid, self.records, self.listing, self.keys)
+        building = (self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
         return {function.__name__: function for function in (*quoting, *building)}
 
     def quote(self, key: str) -> Quote:
         """A number that may be printed here."""
         quote = self.ledger[key]
-        if quote.definition.startswith("retracted"):
-            raise InputError(self.ledger.source, key, "a retracted number", "one that is not")
+        if quote.status is Status.RETRACTED or (quote.status is Status.WITHDRAWN and not self.superseded):
+            raise InputError(self.ledger.source, key, f"a number that is {quote.status}", "one that is not")
         if self.classes and quote.label.rank > max(label.rank for label in self.classes):
             raise InputError(
                 self.ledger.source, key, f"label {quote.label}", f"{' or '.join(self.classes)} or stronger: the section's class"
@@ -146,10 +147,15 @@ class Quoting:
         """Open a section: its heading and what its class means. Holds until the next one opens."""
         if heading not in SECTIONS:
             raise InputError("section", heading, "an unknown heading", f"one of {', '.join(SECTIONS)}")
-        self.classes = SECTIONS[heading]
+        self.classes, self.superseded = SECTIONS[heading], False
         if len(self.classes) == 1:
             return f"## {heading}\n\nThe class means: {MEANING[self.classes[0]]}."
         return f"## {heading}\n\nThe classes mean:\n\n" + "\n".join(f"- {label}: {MEANING[label]}." for label in self.classes)
+
+    def kept_for_audit(self, heading: str) -> str:
+        """Open a passage in which withdrawn numbers may be shown, under a heading that says so; until the next section."""
+        self.superseded = True
+        return f"### {heading}: superseded, kept for audit"
 
     def caveat(self) -> str:
         """The standing caveat, as a quotation."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import Label, Status
 from kvtier.files import read_json
 
 MINUS = "−"
-FIELDS = ("value", "display", "unit", "label", "definition", "rule", "params", "uncertainty")
+FIELDS = ("value", "display", "unit", "label", "status", "definition", "rule", "params", "uncertainty")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class Quote:
         Unit; empty for a pure count or ratio.
     label : Label
         Evidence class.
+    status : Status
+        Whether the number stands.
     definition : str
         Numerator, denominator, what is counted.
     rule : str
@@ -48,6 +50,7 @@ class Quote:
     display: str
     unit: str
     label: Label
+    status: Status
     definition: str
     rule: str
     params: dict[str, Any]
@@ -113,11 +116,13 @@ class Ledger:
         for field in FIELDS:
             if field not in record:
                 raise InputError(self.source, key, "a record without it", f"the field {field}")
-        try:
-            label = Label(record["label"])
-        except ValueError:
-            raise InputError(self.source, f"{key}: label", record["label"], f"one of {', '.join(Label)}") from None
-        return Quote(key, **{field: record[field] for field in FIELDS if field != "label"}, label=label)
+        known = {}
+        for field, words in (("label", Label), ("status", Status)):
+            try:
+                known[field] = words(record[field])
+            except ValueError:
+                raise InputError(self.source, f"{key}: {field}", record[field], f"one of {', '.join(words)}") from None
+        return Quote(key, **{field: record[field] for field in FIELDS} | known)
 
     def __getitem__(self, key: str) -> Quote:
         if key not in self._quotes:
