@@ -125,12 +125,12 @@ def test_bad_yaml_is_told_with_its_line(refusal, old, new, fault):
     [
         pytest.param("turns: 2500", "turns: 2500.0", "workload.turns", id="float for int"),
         pytest.param("workload:\n", "1: a\nextra: 2\nworkload:\n", "1", id="unknown keys of two types"),
-        pytest.param("workload:\n", "? [1]\n: 2\nworkload:\n", "line 9", id="list as key"),
+        pytest.param("workload:\n", "? [1]\n: 2\nworkload:\n", r"line \d+", id="list as key"),
     ],
 )
 @pytest.mark.xfail(strict=True, reason="escapes the check or its one-line message; fix proposed")
 def test_odd_documents_are_told_in_one_line(refusal, old, new, field):
-    assert refusal(edited(old, new)).startswith(f"{field}: found ")
+    assert re.match(f"{field}: found ", refusal(edited(old, new)))
 
 
 def test_missing_section(refusal):
