@@ -128,7 +128,6 @@ def test_bad_yaml_is_told_with_its_line(refusal, old, new, fault):
         pytest.param("workload:\n", "? [1]\n: 2\nworkload:\n", r"line \d+", id="list as key"),
     ],
 )
-@pytest.mark.xfail(strict=True, reason="escapes the check or its one-line message; fix proposed")
 def test_odd_documents_are_told_in_one_line(refusal, old, new, field):
     assert re.match(f"{field}: found ", refusal(edited(old, new)))
 

@@ -11,6 +11,12 @@ import jsonschema
 from kvtier.errors import InputError
 from kvtier.files import read_json, read_yaml
 
+_Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    # JSON takes 2500.0 for an integer; here it is a slip.
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+)
+
 
 def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
     """Read a configuration and check it.
@@ -33,7 +39,7 @@ def load(path: str | Path, schema_path: str | Path) -> dict[str, Any]:
     """
     config = read_yaml(path)
     _refuse_non_finite(path, config, "")
-    validator = jsonschema.Draft202012Validator(read_json(schema_path))
+    validator = _Validator(read_json(schema_path))
     fault = next(
         iter(sorted(validator.iter_errors(config), key=lambda error: ([str(part) for part in error.absolute_path], error.validator))), None
     )
@@ -57,7 +63,7 @@ def _explain(fault: jsonschema.ValidationError) -> tuple[str, object, str]:
     field = ".".join(str(part) for part in fault.absolute_path)
     schema, found = fault.schema, fault.instance
     if fault.validator == "additionalProperties":
-        unknown = sorted(set(found) - set(schema["properties"]))[0]
+        unknown = min(set(found) - set(schema["properties"]), key=str)
         return f"{field}.{unknown}".lstrip("."), f"an unknown key with value {found[unknown]!r}", f"only {', '.join(schema['properties'])}"
     if fault.validator == "required":
         missing = next(name for name in schema["required"] if name not in found)

@@ -48,9 +48,11 @@ class Table:
                 raise InputError(source, f"column {column}", "an unknown column", f"only {', '.join(self.columns)}")
         checked = []
         for column, dtype in self.columns.items():
-            values = frame[column]
+            values = found = frame[column]
+            if dtype == pl.Boolean and values.dtype == pl.String:
+                values = values.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
             cast = values.cast(dtype, strict=False)
-            bad = (cast.is_null() & values.is_not_null()) if column in self.nullable else cast.is_null()
+            bad = (cast.is_null() & found.is_not_null()) if column in self.nullable else cast.is_null()
             if dtype.is_integer() and values.dtype.is_float():
                 bad = bad | (cast.cast(values.dtype) != values).fill_null(False)
             if dtype.is_float():
@@ -58,7 +60,7 @@ class Table:
             if bad.any():
                 row = int(bad.arg_true()[0])
                 expected = f"a finite {dtype}" if dtype.is_float() else f"a value that is {dtype}"
-                raise InputError(source, f"column {column}, row {row + 1}", values[row], expected)
+                raise InputError(source, f"column {column}, row {row + 1}", found[row], expected)
             checked.append(cast.alias(column))
         return pl.DataFrame(checked)
 

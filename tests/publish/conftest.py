@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.publish.ledger import Ledger
 
@@ -27,7 +27,15 @@ def record(value: float, unit: str, digits: int, label: Label, definition: str =
     """One record as the ledger holds it."""
     display = Number("a.b", value, unit, digits, label, definition).display
     record = {"value": value, "display": display, "unit": unit, "label": str(label), "definition": definition}
-    return {**record, "rule": "some_rule", "params": {"seeds": [1, 2]}, "inputs": {}, "uncertainty": {}, **more}
+    return {
+        "status": str(Status.STANDS),
+        **record,
+        "rule": "some_rule",
+        "params": {"seeds": [1, 2]},
+        "inputs": {},
+        "uncertainty": {},
+        **more,
+    }
 
 
 def simulated(value: float, **more: Any) -> dict[str, Any]:
@@ -69,7 +77,7 @@ def records() -> dict[str, dict[str, Any]]:
         "analytic.hbm.capacity_gb": record(192, "GB", 0, Label.VENDOR, "HBM, data sheet"),
         "analytic.tier.t2.latency_ns": record(200, "ns", 0, Label.TARGET),
         "analytic.users.16.free_gb": record(-639.9, "GB", 0, Label.ANALYTICAL, "mean |S| of users"),
-        "analytic.gqa.old_state": record(1.6, "%", 1, Label.ILLUSTRATIVE, "retracted derivation: state of each position"),
+        "analytic.gqa.old_state": record(1.6, "%", 1, Label.ILLUSTRATIVE, "state of each position", status="retracted"),
         "analytic.softmax.of.percent": record(20.3, "%", 0, Label.ILLUSTRATIVE),
         "measured.gb10.stream.copy_gbps": record(236.5, "GB/s", 1, Label.MEASURED),
         "sim.rev2.e2.best_alpha": record(0.05, "", 3, Label.SIMULATED),

@@ -8,6 +8,7 @@ import pytest
 from kvtier.errors import InputError
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.publish import documents
+from kvtier.publish.ledger import Ledger
 
 CANONICAL = Path(documents.__file__).parent / "templates" / "CANONICAL-NUMBERS.md.j2"
 
@@ -99,8 +100,24 @@ def test_a_simulated_number_needs_the_caveat_in_a_weaker_section_too(fill):
 
 
 def test_a_retracted_number_is_not_printed(fill):
-    with pytest.raises(InputError, match=r"old_state: found a retracted number"):
+    with pytest.raises(InputError, match=r"old_state: found a number that is retracted"):
         fill('{{ section("Illustrative") }}{{ num("analytic.gqa.old_state") }}')
+
+
+def test_a_withdrawn_number_prints_only_where_it_is_kept_for_audit(records, tmp_path):
+    records["sim.rev2.e2.lru.hit"]["status"] = "withdrawn"
+
+    def fill(text):
+        (tmp_path / "page.md.j2").write_text(text, encoding="utf-8")
+        return documents.render(tmp_path / "page.md.j2", Ledger("numbers.json", records))
+
+    number = '{{ caveat() }}\n{{ num("sim.rev2.e2.lru.hit") }}'
+    kept = '{{ section("Simulated (provisional)") }}\n{{ kept_for_audit("Revision 1") }}\n'
+    assert "superseded, kept for audit" in fill(kept + number)
+    with pytest.raises(InputError, match=r"sim\.rev2\.e2\.lru\.hit: found a number that is withdrawn"):
+        fill('{{ section("Simulated (provisional)") }}\n' + number)
+    with pytest.raises(InputError, match="withdrawn"):
+        fill(kept + '{{ section("Illustrative") }}\n' + number)
 
 
 def test_sections_cover_every_class_in_order():

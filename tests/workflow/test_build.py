@@ -110,7 +110,7 @@ def test_changing_one_setting_reruns_what_depends_on_it(project):
     text = path.read_text()
     assert "grid_alphas: [0.15, 0.01]" in text
     path.write_text(text.replace("grid_alphas: [0.15, 0.01]", "grid_alphas: [0.15, 0.02]"))
-    rerun = {"sweep_revision2_alpha_grid", "retain_revision2_records", "audit_runs"}
+    rerun = {"sweep_revision2_alpha_grid", "write_revision2_records", "audit_runs"}
     assert jobs(project, "quick") == rerun | downstream_of_numbers(project)
 
 

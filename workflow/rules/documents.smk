@@ -19,10 +19,10 @@ rule write_canonical_numbers:
 
 # Published file and where the build makes it, in the order of the DAG.
 PUBLISHED = {
-    "data/sweep_rev1_superseded.json": rules.retain_revision1_records.output.sweep,
-    "data/cxl_sweep.json": rules.retain_revision1_records.output.cxl_sweep,
-    "data/results_v2.json": rules.retain_revision2_records.output.records,
-    "data/alpha_grid.json": rules.retain_revision2_records.output.alpha_grid,
+    "data/sweep_rev1_superseded.json": rules.write_revision1_records.output.sweep,
+    "data/cxl_sweep.json": rules.write_revision1_records.output.cxl_sweep,
+    "data/results_v2.json": rules.write_revision2_records.output.records,
+    "data/alpha_grid.json": rules.write_revision2_records.output.alpha_grid,
     "data/numbers.json": rules.collect_numbers.output.ledger,
     "figures/hit_rate_by_budget.svg": rules.draw_hit_rate_by_budget.output.picture,
     "figures/hit_rate_by_budget.vl.json": rules.draw_hit_rate_by_budget.output.specification,

@@ -78,21 +78,21 @@ rule sweep_revision1_alphas:
         "../scripts/sweep_revision1_alphas.py"
 
 
-rule retain_revision1_records:
+rule write_revision1_records:
     """Revision 1 outputs in the published schemas. Evidence: Simulated, superseded; retained for audit."""
     input:
-        code=code_of("retain_revision1_records"),
+        code=code_of("write_revision1_records"),
         budgets=rules.sweep_revision1_budgets.output.runs,
         cxl=rules.sweep_revision1_cxl.output.runs,
     output:
         sweep="{results}/data/sweep_rev1_superseded.json",
         cxl_sweep="{results}/data/cxl_sweep.json",
     log:
-        "{results}/logs/retain_revision1_records.log",
+        "{results}/logs/write_revision1_records.log",
     message:
         "Revision 1: records as published"
     script:
-        "../scripts/retain_revision1_records.py"
+        "../scripts/write_revision1_records.py"
 
 
 rule sweep_revision2_budgets:
@@ -197,10 +197,10 @@ rule sweep_revision2_alpha_grid:
         "../scripts/sweep_revision2_alpha_grid.py"
 
 
-rule retain_revision2_records:
+rule write_revision2_records:
     """Revision 2 outputs in the published schemas. Evidence: Simulated (provisional)."""
     input:
-        code=code_of("retain_revision2_records"),
+        code=code_of("write_revision2_records"),
         runs=[
             rules.sweep_revision2_budgets.output.runs,
             rules.sweep_revision2_alphas.output.runs,
@@ -212,8 +212,8 @@ rule retain_revision2_records:
         records="{results}/data/results_v2.json",
         alpha_grid="{results}/data/alpha_grid.json",
     log:
-        "{results}/logs/retain_revision2_records.log",
+        "{results}/logs/write_revision2_records.log",
     message:
         "Revision 2: records as published"
     script:
-        "../scripts/retain_revision2_records.py"
+        "../scripts/write_revision2_records.py"

@@ -1,5 +1,8 @@
 """Revision 2, e4 to e6: cold against warm counting, dropped against kept state, exposed against hidden fetches; one row a run."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from kvtier.evidence import numbers, simulated
@@ -24,25 +27,28 @@ def compare(shape: Shape, counted_from: int) -> pl.DataFrame:
     return sweeps.replay(runs, 2, shape, counted_from)
 
 
+def key(row: Mapping[str, Any]) -> str:
+    return f"sim.rev2.{NAMES[row['experiment']]}.{slug(row)}"
+
+
 def number(runs: pl.DataFrame) -> list[Number]:
     fields = {"e4": ["hit", "stall"], "e5": ["hit", "read_set_evictions"], "e6": ["stall", "fetch", "recompute_share"]}
     means = [
         value
         for name, wanted in fields.items()
-        for value in simulated.means(
-            runs.filter(pl.col("experiment").str.starts_with(name)), lambda row: f"sim.rev2.{NAMES[row['experiment']]}.{slug(row)}", wanted
-        )
+        for value in simulated.means(runs.filter(pl.col("experiment").str.starts_with(name)), key, wanted)
     ]
-    found = simulated.by_key(means)
+    hit = simulated.by_seed(runs.filter(pl.col("experiment").str.starts_with("e5")), key, "hit")
     gains = [
         simulated.difference(
-            key.replace(".persistent.", ".gain."),
-            value,
-            found[key.replace(".persistent.", ".reset.")],
-            "hit rate gained by keeping the state",
+            f"{kept.replace('.persistent.', '.gain.')}.hit",
+            values,
+            hit[kept.replace(".persistent.", ".reset.")],
+            "hit",
+            f"hit rate with state kept at eviction minus with state dropped, e5: {kept} minus the same under reset",
         )
-        for key, value in found.items()
-        if key.startswith("sim.rev2.e5.persistent.") and key.endswith(".hit")
+        for kept, values in hit.items()
+        if ".persistent." in kept
     ]
     return [*means, *gains]
 

@@ -1,8 +1,12 @@
 """Revision 2 alpha sweep (e2): one row an alpha, with LRU and LFU beside them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from kvtier.evidence import numbers, simulated
+from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
 from kvtier.simulate import sweeps, tables
@@ -14,17 +18,26 @@ def sweep(alphas: list[float], shape: Shape, counted_from: int) -> pl.DataFrame:
     return sweeps.replay(sweeps.revision2_alphas(alphas), 2, shape, counted_from)
 
 
+def key(row: Mapping[str, Any]) -> str:
+    return f"sim.rev2.e2.{slug(row)}"
+
+
 def number(runs: pl.DataFrame) -> list[Number]:
-    means = simulated.means(runs, lambda row: f"sim.rev2.e2.{slug(row)}", ["hit"])
-    found = simulated.by_key(means)
-    best = max((value for key, value in found.items() if ".ema" in key), key=lambda value: value.value)
-    best_alpha = next(row["alpha"] for row in runs.iter_rows(named=True) if row["hit_rate"] == best.value)
+    hit = simulated.by_seed(runs, key, "hit")
+    best = runs.filter(pl.col("policy") == "ema").sort("hit_rate", descending=True).row(0, named=True)
+    margin = "hit rate of the best alpha of those swept minus that of LRU, e2"
     return [
-        *means,
-        simulated.derived("sim.rev2.e2.best_alpha", best_alpha, "", 3, "alpha of the highest hit rate among those swept", [best]),
-        simulated.difference(
-            "sim.rev2.e2.best_margin", best, found["sim.rev2.e2.lru.hit"], "hit rate of the best alpha over LRU, same experiment"
+        *simulated.means(runs, key, ["hit"]),
+        Number(
+            "sim.rev2.e2.best_alpha",
+            best["alpha"],
+            "",
+            2,
+            Label.SIMULATED,
+            f"alpha of the highest hit rate among those swept, one seed: {key(best)}.hit",
+            status=Status.PROVISIONAL,
         ),
+        simulated.difference("sim.rev2.e2.best_margin", hit[key(best)], hit["sim.rev2.e2.lru"], "hit", margin),
     ]
 
 

@@ -1,5 +1,8 @@
 """Revision 2 budget sweep (e1): one row a budget, policy and seed."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from kvtier.evidence import numbers, simulated
@@ -16,15 +19,20 @@ def sweep(budgets_gib: list[float], seeds: list[int], shape: Shape, counted_from
     return sweeps.replay(sweeps.revision2_budgets(budgets_gib, seeds), 2, shape, counted_from)
 
 
+def key(row: Mapping[str, Any]) -> str:
+    return f"sim.rev2.e1.{row['hbm_gib']:g}.{slug(row)}"
+
+
 def number(runs: pl.DataFrame) -> list[Number]:
-    means = simulated.means(runs, lambda row: f"sim.rev2.e1.{row['hbm_gib']:g}.{slug(row)}", FIELDS)
-    found = simulated.by_key(means)
+    means = simulated.means(runs, key, FIELDS)
+    found, hit = simulated.by_key(means), simulated.by_seed(runs, key, "hit")
     margins = [
         simulated.difference(
             f"sim.rev2.e1.{gib:g}.{policy.slug}.margin",
-            found[f"sim.rev2.e1.{gib:g}.{policy.slug}.hit"],
-            found[f"sim.rev2.e1.{gib:g}.{LRU.slug}.hit"],
-            f"hit rate of {policy.title} over LRU at {gib:g} GiB, means of the same seeds",
+            hit[f"sim.rev2.e1.{gib:g}.{policy.slug}"],
+            hit[f"sim.rev2.e1.{gib:g}.{LRU.slug}"],
+            "hit",
+            f"hit rate of {policy.title} minus that of LRU, e1, HBM {gib:g} GiB",
         )
         for gib in runs["hbm_gib"].unique(maintain_order=True)
         for policy in PUBLISHED

@@ -1,4 +1,4 @@
-"""No measured bandwidth exceeds the memory bus, and the weights take the bytes that their type says.
+"""No measured bandwidth exceeds the memory bus, and loaded weights take the bytes that their type says.
 
 Two bugs of the GB10 campaign looked like results. One made vLLM five times better on KV than it is, and only the bus said no
 (SPEC §7); the other loaded fp32 for fp16.
@@ -7,11 +7,14 @@ Two bugs of the GB10 campaign looked like results. One made vLLM five times bett
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 from kvtier.errors import InputError
+from kvtier.measure.platform import Platform
+from kvtier.measure.runs import Run
 from kvtier.units import bytes_to_gib
 
 BYTES_PER_PARAMETER = {"float32": 4, "float16": 2, "bfloat16": 2, "float8": 1}
@@ -97,8 +100,31 @@ def physical_bound(bandwidths: Iterable[Bandwidth], bus_gbps: float) -> list[Che
     return checked
 
 
+def bandwidths(runs: Iterable[Run], platform: Platform, copy_gbps: float) -> list[Bandwidth]:
+    """Every bandwidth of decode runs: the streaming copy, both paths of every fit, each row's step.
+
+    A fit with a row left out counts like any other: it is printed as well.
+    """
+    found = [Bandwidth(platform.machine, "streaming copy", copy_gbps)]
+    for run in runs:
+        fits = {"exact KV sizes": run.exact, "published KV sizes": run.published}
+        fits |= {f"without {batch} × {tokens}": each for (batch, tokens), each in zip(run.points, run.without, strict=True)}
+        for which, fitted in fits.items():
+            source = f"{run.name}, {which}"
+            found.append(Bandwidth(source, "fixed path", fitted.implied.fixed_gbps.value))
+            found.append(Bandwidth(source, "KV path", fitted.implied.kv_gbps.value))
+        for (batch, tokens), gbps in zip(run.points, run.step_gbps, strict=True):
+            found.append(Bandwidth(f"{run.name}, {batch} × {tokens}", "weights and KV of one step", gbps))
+    return found
+
+
+def report(checked: Iterable[Checked]) -> dict[str, Any]:
+    """What passed, for the audit's file; a build that did not pass has none."""
+    return {"audit": "physical_bound", "subjects": [asdict(subject) for subject in checked], "verdict": "pass"}
+
+
 def resident_weights(resident_bytes: float, parameters: int, dtype: str, source: str | Path = "resident weights") -> Checked:
-    """Refuse weights that take more or fewer bytes than their type.
+    """Refuse weights that take more or fewer bytes than their type: for live runs, which see what was loaded.
 
     Parameters
     ----------

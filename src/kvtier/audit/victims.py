@@ -19,6 +19,9 @@ from kvtier.workload.turns import Turns
 TOLERANCE = 1e-12
 """A victim is wrong if its score exceeds the minimum by more than this (SPEC §5)."""
 
+RELATIVE_TOLERANCE = 1e-9
+"""The same, as a share of the minimum: it still tells scores apart that have decayed below ``TOLERANCE``."""
+
 
 class Cache(Protocol):
     """What both revisions' caches can do."""
@@ -64,12 +67,12 @@ class Scores:
             self._value[slot] = alpha + (1 - alpha) * decayed
         self._touched[slot] = turn
 
-    def excess(self, block: int, turn: int) -> float:
-        """By how much the block's score exceeds the smallest resident one at `turn`."""
+    def of_victim(self, block: int, turn: int) -> tuple[float, float]:
+        """The block's score and the smallest resident score at `turn`."""
         scores = self._value
         if self.policy.name == "ema":
             scores = self._value * (1 - self.policy.alpha) ** (turn - self._touched)
-        return float(scores[self._slot[block]] - scores.min())
+        return float(scores[self._slot[block]]), float(scores.min())
 
     def remove(self, block: int) -> None:
         """Forget a block."""
@@ -78,7 +81,7 @@ class Scores:
         self._free.append(slot)
 
 
-def count_wrong_victims(cache: Cache, policy: Policy, capacity_blocks: int, turns: Turns) -> tuple[int, int]:
+def count_wrong_victims(cache: Cache, policy: Policy, capacity_blocks: int, turns: Turns) -> tuple[int, int, int]:
     """Drive a cache through a workload, block by block in a single pass, and judge each victim.
 
     Parameters
@@ -93,11 +96,11 @@ def count_wrong_victims(cache: Cache, policy: Policy, capacity_blocks: int, turn
 
     Returns
     -------
-    (int, int)
-        Wrong victims, evictions.
+    (int, int, int)
+        Wrong victims, victims wrong by the relative tolerance, evictions.
     """
     scores = Scores(policy, capacity_blocks)
-    wrong = evictions = 0
+    wrong = relatively_wrong = evictions = 0
     for turn, session in enumerate(turns.session):
         first = int(turns.first_block[session])
         for block in (*range(turns.prefix_blocks), *range(first, first + int(turns.context_blocks[session]))):
@@ -106,13 +109,15 @@ def count_wrong_victims(cache: Cache, policy: Policy, capacity_blocks: int, turn
                 cache.touch(block, turn)
                 continue
             for victim in cache.admit(block, turn):
-                wrong += scores.excess(victim, turn) > TOLERANCE
+                score, smallest = scores.of_victim(victim, turn)
+                wrong += score - smallest > TOLERANCE
+                relatively_wrong += score - smallest > RELATIVE_TOLERANCE * smallest
                 evictions += 1
                 scores.remove(victim)
-    return wrong, evictions
+    return wrong, relatively_wrong, evictions
 
 
-def audit(revision: int, policy: Policy, turns: Turns, hbm_gib: float) -> Finding:
+def audit(revision: int, policy: Policy, turns: Turns, hbm_gib: float) -> tuple[Finding, Finding]:
     """Judge every victim of one revision under one policy.
 
     Parameters
@@ -126,10 +131,15 @@ def audit(revision: int, policy: Policy, turns: Turns, hbm_gib: float) -> Findin
 
     Returns
     -------
-    Finding
-        Evictions checked, wrong victims. Revision 2 must hold; Revision 1 is retained with its defect.
+    (Finding, Finding)
+        Evictions checked and wrong victims, by the published tolerance and by the relative one. Revision 2 must hold; Revision 1 is
+        retained with its defect.
     """
     capacity = capacity_blocks(hbm_gib)
     cache = revision1.Cache(policy.name, policy.alpha, capacity) if revision == 1 else revision2.Hbm(policy, capacity)
-    wrong, evictions = count_wrong_victims(cache, policy, capacity, turns)
-    return Finding("victims", f"Revision {revision}, {policy.title}", evictions, wrong, must_hold=revision != 1)
+    wrong, relatively_wrong, evictions = count_wrong_victims(cache, policy, capacity, turns)
+    subject, must_hold = f"Revision {revision}, {policy.title}", revision != 1
+    return (
+        Finding("victims", subject, evictions, wrong, must_hold),
+        Finding("victims, relative", subject, evictions, relatively_wrong, must_hold),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -53,6 +54,8 @@ class Number:
     def __post_init__(self) -> None:
         if not KEY.fullmatch(self.key):
             raise InputError("number", "key", self.key, "dotted lower-case words")
+        if not math.isfinite(self.value):
+            raise InputError("number", self.key, self.value, "a finite value")
 
     @property
     def display(self) -> str:
@@ -97,7 +100,10 @@ def collect(fragments: Iterable[str | Path]) -> dict[str, dict[str, Any]]:
     """
     ledger: dict[str, dict[str, Any]] = {}
     for path in fragments:
-        for key, record in read_json(path).items():
+        fragment = read_json(path)
+        if not isinstance(fragment, dict):
+            raise InputError(path, "file", f"a {type(fragment).__name__}", "numbers by key")
+        for key, record in fragment.items():
             if key in ledger:
                 raise InputError(path, key, f"a key that rule {ledger[key]['rule']} also makes", "one rule a number")
             ledger[key] = record

@@ -82,7 +82,7 @@ def compare(files: Sequence[Published], rules: Sequence[str], ledger: str) -> tu
             for key in differing_numbers(published, built):
                 record = built.get(key) or published[key]
                 origins.append(record["rule"])
-                moved.append((record["rule"], f"{key}: published {_shown(published.get(key))}, built {_shown(built.get(key))}"))
+                moved.append((record["rule"], f"{key}: {_moved(published.get(key), built.get(key))}"))
     order = {rule: position for position, rule in enumerate(rules)}
     first = min(origins, key=lambda rule: order.get(rule, len(order)))
     lines.append(f"{len(different)} of {len(files)} published files differ; the first difference arises in rule {first}.")
@@ -94,8 +94,13 @@ def compare(files: Sequence[Published], rules: Sequence[str], ledger: str) -> tu
     return "\n".join(lines) + "\n", False
 
 
-def _shown(record: Mapping[str, Any] | None) -> str:
-    return "nothing" if record is None else f"{record['value']!r} {record['unit']}".strip()
+def _moved(published: Mapping[str, Any] | None, built: Mapping[str, Any] | None) -> str:
+    """What differs between two records of one key: the first differing field, the value before all others."""
+    if published is None or built is None:
+        return "built, not published" if published is None else "published, not built"
+    fields = ["value", *sorted(published.keys() | built.keys())]
+    field = next(name for name in fields if published.get(name) != built.get(name))
+    return f"{field}: published {published.get(field)!r}, built {built.get(field)!r}"
 
 
 def publish(files: Sequence[Published]) -> list[str]:

@@ -2,44 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 
-FIELDS: dict[str, tuple[pl.Expr, str, int, str]] = {
-    "hit": (pl.col("hit_rate"), "%", 2, "blocks read that were in HBM / blocks read"),
-    "cxl": (pl.col("cxl_rate"), "%", 2, "blocks read that were in CXL and not in HBM / blocks read"),
-    "cold": (pl.col("cold_rate"), "%", 2, "blocks read that were in neither tier / blocks read"),
-    "stall": (pl.col("stall_ms"), "ms", 1, "fetch and recompute time / counted turns"),
-    "fetch": (pl.col("fetch_ms"), "ms", 2, "fetch time / counted turns"),
-    "recompute_share": (100 * pl.col("recompute_ms") / pl.col("stall_ms"), "%", 1, "recompute time / stall"),
-    "read_set_evictions": (
+COSTS = "5 MiB at 64 GB/s plus 300 ns a fetched block, 17.92 ms a recomputed block (linear term), one after the other, no queueing"
+"""What a stall is made of (SPEC §4); a test holds it to the simulator's constants."""
+
+STATUS = {1: Status.WITHDRAWN, 2: Status.PROVISIONAL}
+"""Standing of a revision's numbers."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One quantity of a run: how a table row gives it, and how it is printed and defined."""
+
+    value: pl.Expr
+    unit: str
+    digits: int
+    definition: str
+    whole_run: bool = False
+
+
+FIELDS: dict[str, Field] = {
+    "hit": Field(pl.col("hit_rate"), "%", 2, "blocks read that were in HBM / blocks read"),
+    "cxl": Field(pl.col("cxl_rate"), "%", 2, "blocks read that were in CXL and not in HBM / blocks read"),
+    "cold": Field(pl.col("cold_rate"), "%", 2, "blocks read that were in neither tier / blocks read"),
+    "stall": Field(pl.col("stall_ms"), "ms", 1, f"fetch and recompute time / counted turns; {COSTS}"),
+    "fetch": Field(pl.col("fetch_ms"), "ms", 2, f"fetch time / counted turns; {COSTS}"),
+    "recompute_share": Field(100 * pl.col("recompute_ms") / pl.col("stall_ms"), "%", 1, f"recompute time / stall; {COSTS}"),
+    "read_set_evictions": Field(
         100 * pl.col("evictions_from_read_set") / pl.col("evictions"),
         "%",
         1,
-        "evictions whose victim the turn reads or generates / evictions, whole run",
+        "evictions whose victim the turn reads or generates / evictions",
+        whole_run=True,
     ),
 }
-"""Name in the key: value, unit, digits of the display, definition."""
+"""Name in the key to quantity."""
 
 
-def conditions(row: dict[str, Any]) -> str:
+def conditions(row: Mapping[str, Any], *, whole_run: bool = False) -> str:
     """What a run's values are counted over: workload, capacities, turns."""
+    first = 0 if whole_run else row["counted_from"]
     last = row["counted_from"] + row["turns"] - 1
     kept = "" if row["policy"] == "lru" else ", state kept at eviction" if row["persist_meta"] else ", state dropped at eviction"
     policy = row["policy"].upper() if row["alpha"] is None else f"EMA alpha {row['alpha']:g}"
-    overlap = ", fetches hidden behind decode" if row["overlap"] else ""
+    overlap = ", each turn's fetches hidden behind its own decode (a best case)" if row["overlap"] else ""
     return (
         f"Revision {row['revision']}, {row['workload']}, {policy}{kept}{overlap}, HBM {row['hbm_gib']:g} GiB, CXL {row['cxl_gib']:g} GiB, "
-        f"turns {row['counted_from']:,} to {last:,}"
+        f"turns {first:,} to {last:,}"
     )
 
 
-def means(runs: pl.DataFrame, key: Callable[[dict[str, Any]], str], fields: Iterable[str]) -> list[Number]:
+def by_seed(runs: pl.DataFrame, key: Callable[[Mapping[str, Any]], str], field: str) -> dict[str, dict[int, float | None]]:
+    """Value of a field by number key (without the field's name) and seed, in table order."""
+    values: dict[str, dict[int, float | None]] = {}
+    for row in runs.with_columns(FIELDS[field].value.alias("_value")).iter_rows(named=True):
+        values.setdefault(key(row), {})[row["seed"]] = row["_value"]
+    return values
+
+
+def means(runs: pl.DataFrame, key: Callable[[Mapping[str, Any]], str], fields: Iterable[str]) -> list[Number]:
     """Mean over seeds of each field, one number a group of runs that share a key.
 
     Parameters
@@ -54,48 +83,66 @@ def means(runs: pl.DataFrame, key: Callable[[dict[str, Any]], str], fields: Iter
     Returns
     -------
     list of Number
-        Uncertainty gives the lowest and highest seed where there are two or more. A field that is undefined (0 / 0) makes no number.
+        Group by group. Uncertainty gives the lowest and highest seed where there are two or more. A field that is undefined (0 / 0)
+        makes no number.
     """
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in runs.with_columns(expression.alias(f"field.{name}") for name, (expression, *_) in FIELDS.items()).iter_rows(named=True):
-        groups.setdefault(key(row), []).append(row)
+    of_field = {name: by_seed(runs, key, name) for name in fields}
+    first_row: dict[str, dict[str, Any]] = {}
+    for row in runs.iter_rows(named=True):
+        first_row.setdefault(key(row), row)
     numbers = []
-    for group, rows in groups.items():
-        seeds = [row["seed"] for row in rows]
-        over = f"seed {seeds[0]}" if len(seeds) == 1 else f"mean of seeds {', '.join(map(str, seeds))}"
-        for name in fields:
-            _, unit, digits, what = FIELDS[name]
-            values = [row[f"field.{name}"] for row in rows]
-            if any(value is None or value != value for value in values):
+    for group, row in first_row.items():
+        for name, groups in of_field.items():
+            values = groups[group]
+            if any(value is None or value != value for value in values.values()):
                 continue
-            numbers.append(
-                Number(
-                    f"{group}.{name}",
-                    sum(values) / len(values),
-                    unit,
-                    digits,
-                    Label.SIMULATED,
-                    f"{what}; {conditions(rows[0])}, {over}",
-                    {"lowest_seed": min(values), "highest_seed": max(values)} if len(values) > 1 else {},
-                )
-            )
+            about = conditions(row, whole_run=FIELDS[name].whole_run)
+            numbers.append(_mean(f"{group}.{name}", values, FIELDS[name], f"{FIELDS[name].definition}; {about}", STATUS[row["revision"]]))
     return numbers
 
 
-def derived(key: str, value: float, unit: str, digits: int, definition: str, inputs: Sequence[Number]) -> Number:
-    """A number computed from simulated ones; the definition names them."""
-    return Number(key, value, unit, digits, Label.SIMULATED, f"{definition}: from {', '.join(number.key for number in inputs)}")
+def difference(
+    key: str, one: Mapping[int, float], other: Mapping[int, float], field: str, definition: str, status: Status = Status.PROVISIONAL
+) -> Number:
+    """Mean over common seeds of `one` minus `other`, seed by seed.
+
+    Parameters
+    ----------
+    key : str
+    one, other : mapping of int to float
+        Values by seed, of the same field and the same seeds.
+    field : str
+        Name in ``FIELDS``; a difference of percentages is in points.
+    definition : str
+        What is subtracted from what.
+    status : Status
+
+    Raises
+    ------
+    ValueError
+        If the seeds differ: the difference would not be paired.
+    """
+    if one.keys() != other.keys():
+        raise ValueError(f"{key}: seeds {sorted(one)} and {sorted(other)} are not the same")
+    unit = "points" if FIELDS[field].unit == "%" else FIELDS[field].unit
+    paired = Field(FIELDS[field].value, unit, FIELDS[field].digits, "")
+    return _mean(key, {seed: one[seed] - other[seed] for seed in one}, paired, f"{definition}, seed by seed", status)
 
 
-def difference(key: str, one: Number, other: Number, definition: str) -> Number:
-    """`one` minus `other`, in points of their common unit."""
-    return Number(key, one.value - other.value, "points", one.digits, Label.SIMULATED, f"{definition}: {one.key} minus {other.key}")
+def _mean(key: str, values: Mapping[int, float], field: Field, definition: str, status: Status) -> Number:
+    seeds = ", ".join(map(str, values))
+    over = f"seed {seeds}" if len(values) == 1 else f"mean of seeds {seeds}"
+    spread = {"lowest_seed": min(values.values()), "highest_seed": max(values.values())} if len(values) > 1 else {}
+    mean = sum(values.values()) / len(values)
+    return Number(key, mean, field.unit, field.digits, Label.SIMULATED, f"{definition}, {over}", spread, status)
 
 
 def extreme(key: str, choose: Callable[..., Number], among: Sequence[Number], definition: str) -> Number:
     """The lowest or highest of several numbers; the definition names it."""
     chosen = choose(among, key=lambda number: number.value)
-    return Number(key, chosen.value, chosen.unit, chosen.digits, Label.SIMULATED, f"{definition}: {chosen.key}")
+    return Number(
+        key, chosen.value, chosen.unit, chosen.digits, Label.SIMULATED, f"{definition}: {chosen.key}", chosen.uncertainty, chosen.status
+    )
 
 
 def by_key(numbers: Iterable[Number]) -> dict[str, Number]:

@@ -1,6 +1,6 @@
 """Documents from templates that can print a number in one way only: by its key.
 
-Three things fail the build, naming template, line and key: to print a number that the ledger lacks or that was retracted or withdrawn, to print it in a
+Three things fail the build, naming template, line and key: to print a number that the ledger lacks or that does not stand, to print it in a
 section of a stronger class than its own, and to print a simulated number in a passage without the standing caveat.
 """
 

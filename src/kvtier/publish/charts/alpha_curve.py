@@ -96,7 +96,7 @@ def optimum(points: pl.DataFrame, ledger: Ledger, y: alt.Y) -> tuple[list[alt.Ch
     if not rows:
         raise InputError(ledger.source, best.key, best.value, "an alpha of the table")
     row, alphas = rows[0], swept["alpha"]
-    place = "interior optimum" if alphas.min() < best.value < alphas.max() else "highest at the edge of the swept range"
+    place = "interior optimum of the α swept" if alphas.min() < best.value < alphas.max() else "highest at the edge of the swept range"
     hit = ledger[row["key"]]
     words = f"{place}: α {series.alpha_of(row['policy'])}, {hit.text}, {margin.signed} over LRU"
     spot = at(row, y)
