@@ -1,4 +1,3 @@
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -34,14 +33,3 @@ def models_text():
 @pytest.fixture
 def platform_text():
     return PLATFORM.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="session")
-def script():
-    def load(name):
-        spec = importlib.util.spec_from_file_location(name, ROOT / "workflow/scripts" / f"{name}.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load

@@ -82,6 +82,19 @@ def test_bound_holds_for_any_content(query, key, position, distance, base):
     assert inner <= attention.rope_bound(query, key, distance, base) + 1e-6
 
 
+def test_bound_by_hand_for_one_pair():
+    """One pair turns as a whole: |h| = |q| |k| bounds it at any distance, and is reached where the phases meet."""
+    for distance in (0, 1, 1000):
+        assert attention.rope_bound([3.0, 4.0], [6.0, 8.0], distance, 10_000) == pytest.approx(50)
+
+
+def test_bound_by_hand_for_two_equal_pairs():
+    """h = (1, 1): steps |h_2 - h_1| = 0 and |0 - h_2| = 1, so the Abel bound is |S_1| + |S_2|, above Σ |h_i| = 2 where S_2 is long."""
+    for distance in (0, 1, 3, 100):
+        abel = 1 + 2 * abs(np.cos(0.99 * distance / 2))
+        assert attention.rope_bound([1, 0, 1, 0], [1, 0, 1, 0], distance, 10_000) == pytest.approx(min(abel, 2))
+
+
 @given(query=vectors, key=vectors)
 def test_rotation_to_one_position_keeps_the_inner_product(query, key):
     inner = np.sum(attention.rope_rotate(query, 1234, 10_000) * np.conj(attention.rope_rotate(key, 1234, 10_000))).real

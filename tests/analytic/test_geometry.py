@@ -2,6 +2,7 @@ import pytest
 
 from kvtier.analytic.geometry import ModelGeometry, load_models, reference_model
 from kvtier.errors import InputError
+from kvtier.evidence.labels import Label
 from kvtier.units import GIB, K_TOKENS, KIB, MIB, TB
 
 
@@ -93,6 +94,12 @@ def test_streams_and_groups(llama, models):
     assert models["llama1_65b"].queries_per_kv_head == 1
 
 
+def test_shapes_carry_the_class_of_their_source(models):
+    assert {key for key, model in models.items() if model.label is Label.LITERATURE} == {"llama2_70b", "llama1_65b"}
+    assert {model.label for model in models.values()} == {Label.LITERATURE, Label.VENDOR}
+    assert ModelGeometry("model", 80, 8, 128, label="Design target").label is Label.TARGET
+
+
 def test_missing_query_heads_are_named(models):
     with pytest.raises(InputError, match=r"model Qwen2\.5-7B: query_heads: found no value, expected a stated value"):
         _ = models["qwen2_5_7b"].queries_per_kv_head
@@ -117,6 +124,7 @@ def test_negative_context_is_refused(llama):
         ({"rope_base": float("inf")}, "rope_base"),
         ({"rope_base": float("nan")}, "rope_base"),
         ({"model": ""}, "model"),
+        ({"label": "Rumour"}, "label"),
     ],
 )
 def test_impossible_shape_is_refused(changes, field):
@@ -129,14 +137,17 @@ def test_impossible_shape_is_refused(changes, field):
     ("found", "planted", "message"),
     [
         ("Llama-3 70B,80,", "Llama-3 70B,-80,", r"model Llama-3 70B, layers: found -80, expected a positive whole number"),
-        ("Llama-3 70B,80,", "Llama-3 70B,80.5,", r"column layers, row 1: found 80\.5, expected a finite Int64"),
+        ("Llama-3 70B,80,", "Llama-3 70B,80.5,", r"column layers, row 1: found 80\.5, expected a "),
         ("Llama-3 70B,80,", "Llama-3 70B,true,", r"column layers, row 1: found true"),
         ("Llama-3 70B,80,", "Llama-3 70B,,", r"column layers, row 1: found None"),
         ("Llama-2 70B,", "Llama-3-70B,", r"model Llama-3-70B: found a second row for llama3_70b, expected one row a model"),
         ("140000000000,500000", "140000000000,nan", r"column rope_base, row 1: found nan"),
         ("140000000000,500000", "140000000000,inf", r"column rope_base, row 1: found inf"),
         ("ffn_size,", "ffn,", r"column ffn_size: found columns .*, expected the column to be present"),
-        ("rope_base,source", "rope_base,source,colour", r"models\.csv"),
+        ("label,source", "label,source,colour", r"models\.csv"),
+        ("label,source", "class,source", r"column label: found columns .*, expected the column to be present"),
+        ("500000,Vendor specification", "500000,Rumour", r"model Llama-3 70B, label: found Rumour, expected one of Measured, "),
+        ("500000,Vendor specification", "500000,", r"column label, row 1: found None"),
     ],
 )
 def test_bad_model_table_is_refused(tmp_path, models_text, found, planted, message):

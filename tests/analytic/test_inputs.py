@@ -16,9 +16,10 @@ def test_cxl_latency_is_demoted_and_its_bandwidth_assumed(platform):
     assert {platform[f"cxl_bandwidth_{end}"].status for end in ("low", "high")} == {Status.ASSUMPTION}
 
 
-def test_only_an_illustrative_input_weakens_a_derived_number(platform):
-    assert platform.label("hbm_capacity", "rope_base", "decode_budget") is Label.ANALYTICAL
-    assert platform.label("hbm_capacity", "priority_weights") is Label.ILLUSTRATIVE
+def test_entries_come_with_their_papers(platform):
+    capacity, weights = platform.entries("hbm_capacity", "priority_weights")
+    assert (capacity.value, capacity.label, capacity.status) == (192, Label.VENDOR, Status.STANDS)
+    assert weights.label is Label.ILLUSTRATIVE
 
 
 def planted(tmp_path, platform_text, change):

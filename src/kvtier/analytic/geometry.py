@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import polars as pl
 
 from kvtier.errors import InputError
+from kvtier.evidence.labels import Label, Status
 from kvtier.frames import Table
 
 REFERENCE_MODEL = "llama3_70b"
@@ -28,6 +30,7 @@ MODELS = Table(
         "bytes_per_element": pl.Int64(),
         "weight_bytes": pl.Int64(),
         "rope_base": pl.Float64(),
+        "label": pl.String(),
         "source": pl.String(),
     },
     nullable=frozenset({"query_heads", "hidden_size", "ffn_size", "parameters", "weight_bytes", "rope_base"}),
@@ -52,14 +55,16 @@ class ModelGeometry:
         Weights as loaded [B].
     rope_base : float, optional
         Base of the rotary frequencies.
+    label : Label
+        Evidence class of the shape: where it was copied from.
     source : str
         Where the shape was published.
 
     Raises
     ------
     InputError
-        If a value is not a positive whole number (a positive finite one for `rope_base`), or the query heads do not
-        divide into groups.
+        If a value is not a positive whole number (a finite one above 1 for `rope_base`), the query heads do not divide into
+        groups, or the label is no evidence class.
 
     Notes
     -----
@@ -77,7 +82,11 @@ class ModelGeometry:
     parameters: int | None = None
     weight_bytes: int | None = None
     rope_base: float | None = None
+    label: Label = Label.LITERATURE
     source: str = ""
+
+    status: ClassVar[Status] = Status.STANDS
+    """A shape is what its publisher says it is."""
 
     def __post_init__(self) -> None:
         where = f"model {self.model}"
@@ -95,6 +104,9 @@ class ModelGeometry:
             raise InputError(where, "rope_base", self.rope_base, "a finite number above 1 or nothing")
         if self.query_heads is not None and self.query_heads % self.kv_heads:
             raise InputError(where, "query_heads", self.query_heads, f"a multiple of the {self.kv_heads} KV heads")
+        if self.label not in set(Label):
+            raise InputError(where, "label", self.label, "one of " + ", ".join(Label))
+        object.__setattr__(self, "label", Label(self.label))
 
     @property
     def key(self) -> str:

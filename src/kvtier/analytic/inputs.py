@@ -98,13 +98,9 @@ class StatedInputs(dict[str, StatedInput]):
         """Value of one input, in its declared unit."""
         return self[name].value
 
-    def label(self, *names: str) -> Label:
-        """Evidence class of a number derived from these inputs.
-
-        A derived number is Analytical whatever class its inputs were copied from (SPEC §1); only an illustrative input
-        makes it illustrative. That an input is assumed is said by its status, in the definition of the number.
-        """
-        return Label.ILLUSTRATIVE if any(self[name].label is Label.ILLUSTRATIVE for name in names) else Label.ANALYTICAL
+    def entries(self, *names: str) -> list[StatedInput]:
+        """Several inputs with their papers, for what is derived from them."""
+        return [self[name] for name in names]
 
 
 def _is_number(value: Any) -> bool:

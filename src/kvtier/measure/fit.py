@@ -135,7 +135,7 @@ def _bandwidth_gbps(payload_bytes: float, time_ms: Estimate, source: str, field:
     return Estimate(gbps, gbps * time_ms.standard_error / time_ms.value)
 
 
-def fixed_path_gbps(fit: TwoTermFit, weights_bytes: float) -> Estimate:
+def fixed_path_gbps(fit: TwoTermFit, weight_bytes: float) -> Estimate:
     """Bandwidth at which the weights would stream in the intercept [GB/s]; error by the delta method.
 
     Raises
@@ -143,7 +143,7 @@ def fixed_path_gbps(fit: TwoTermFit, weights_bytes: float) -> Estimate:
     InputError
         If the intercept is not positive.
     """
-    return _bandwidth_gbps(weights_bytes, fit.intercept_ms, fit.source, "intercept [ms]")
+    return _bandwidth_gbps(weight_bytes, fit.intercept_ms, fit.source, "intercept [ms]")
 
 
 def kv_path_gbps(fit: TwoTermFit) -> Estimate:
@@ -157,7 +157,7 @@ def kv_path_gbps(fit: TwoTermFit) -> Estimate:
     return _bandwidth_gbps(GIB, fit.slope_ms_per_gib, fit.source, "slope [ms/GiB]")
 
 
-def fixed_over_kv(fit: TwoTermFit, weights_bytes: float) -> Estimate:
+def fixed_over_kv(fit: TwoTermFit, weight_bytes: float) -> Estimate:
     """Fixed-path over KV-path bandwidth: how many weight bytes cost as much as one KV byte.
 
     Notes
@@ -165,7 +165,7 @@ def fixed_over_kv(fit: TwoTermFit, weights_bytes: float) -> Estimate:
     (W/a) / (G/b) = W·b/(G·a). Delta method with the covariance of a and b, which is negative and widens the error: a fit that
     puts the intercept too low puts the slope too high.
     """
-    ratio = fixed_path_gbps(fit, weights_bytes).value / kv_path_gbps(fit).value
+    ratio = fixed_path_gbps(fit, weight_bytes).value / kv_path_gbps(fit).value
     a, b = fit.intercept_ms, fit.slope_ms_per_gib
     # Rounding can leave a hair below zero where a and b are perfectly correlated.
     variance = max(0.0, (a.standard_error / a.value) ** 2 + (b.standard_error / b.value) ** 2 - 2 * fit.covariance / (a.value * b.value))
@@ -177,3 +177,36 @@ def independent_ratio(numerator: Estimate, denominator: Estimate) -> Estimate:
     ratio = numerator.value / denominator.value
     error = hypot(numerator.standard_error / numerator.value, denominator.standard_error / denominator.value)
     return Estimate(ratio, abs(ratio) * error)
+
+
+@dataclass(frozen=True)
+class Implied:
+    """What a fit implies, each with its standard error.
+
+    Parameters
+    ----------
+    fixed_gbps, kv_gbps : Estimate
+        Bandwidth of the fixed path and of the KV path [GB/s].
+    fixed_over_kv : Estimate
+        Their ratio.
+    fixed_share_percent, kv_share_percent : Estimate
+        Each over the streaming copy bandwidth [%]; the error leaves that bandwidth's own out.
+    """
+
+    fixed_gbps: Estimate
+    kv_gbps: Estimate
+    fixed_over_kv: Estimate
+    fixed_share_percent: Estimate
+    kv_share_percent: Estimate
+
+
+def implied(fit: TwoTermFit, weight_bytes: float, copy_gbps: float) -> Implied:
+    """Bandwidths of both paths, their ratio and their shares of the streaming copy.
+
+    Raises
+    ------
+    InputError
+        If intercept or slope is not positive.
+    """
+    fixed, kv = fixed_path_gbps(fit, weight_bytes), kv_path_gbps(fit)
+    return Implied(fixed, kv, fixed_over_kv(fit, weight_bytes), fixed.over(copy_gbps / 100), kv.over(copy_gbps / 100))

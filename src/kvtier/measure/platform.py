@@ -8,27 +8,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from kvtier.analytic.geometry import ModelGeometry
 from kvtier.errors import InputError
 from kvtier.files import read_yaml
-
-
-@dataclass(frozen=True)
-class Model:
-    """The model that was decoded; sizes in bytes, `parameters` a count."""
-
-    name: str
-    dtype: str
-    bytes_per_element: int
-    parameters: int
-    weights_bytes: int
-    layers: int
-    kv_heads: int
-    head_dim: int
-
-    @property
-    def kv_bytes_per_token(self) -> int:
-        """Keys and values of one token in all layers [B] (SPEC §2); 57,344 for Qwen2.5-7B in fp16."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_element
 
 
 @dataclass(frozen=True)
@@ -41,8 +23,10 @@ class Platform:
         Name of the machine and day of the measurement.
     bus_gbps : float
         Memory bandwidth as specified [GB/s, decimal].
-    model : Model
-        The model that was decoded.
+    model : ModelGeometry
+        The model that was decoded; it states its weights.
+    dtype : str
+        Type of its weights and of its KV.
     run_names : mapping of str to str
         Name of each decode run by its short key, such as ``hf``.
     recorded_bugs : mapping of str to float
@@ -52,7 +36,8 @@ class Platform:
     machine: str
     date: str
     bus_gbps: float
-    model: Model
+    model: ModelGeometry
+    dtype: str
     run_names: Mapping[str, str]
     recorded_bugs: Mapping[str, float]
 
@@ -97,6 +82,14 @@ def _shown(value: Any) -> str:
     return repr(value) if value is None or isinstance(value, str) else str(value)
 
 
+def _geometry(fields: _Fields) -> ModelGeometry:
+    counts = {name: fields.count(name) for name in ("layers", "kv_heads", "head_dim", "bytes_per_element", "parameters", "weight_bytes")}
+    try:
+        return ModelGeometry(fields.text("name"), **counts, label=fields.text("label"), source=fields.text("source"))
+    except InputError as error:
+        raise InputError(fields.path, fields.prefix + error.field, error.found, error.expected) from None
+
+
 def read_platform(path: str | Path) -> Platform:
     """Read and check a ``platform.yaml``.
 
@@ -112,11 +105,8 @@ def read_platform(path: str | Path) -> Platform:
         machine=fields.text("machine"),
         date=fields.text("date"),
         bus_gbps=fields.section("memory").positive("bus_gbps"),
-        model=Model(
-            name=model.text("name"),
-            dtype=model.text("dtype"),
-            **{name: model.count(name) for name in ("bytes_per_element", "parameters", "weights_bytes", "layers", "kv_heads", "head_dim")},
-        ),
+        model=_geometry(model),
+        dtype=model.text("dtype"),
         run_names={key: decode.section(key).text("name") for key in decode.content},
         recorded_bugs={key: bugs.positive(key) for key in bugs.content},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -50,20 +51,42 @@ def read_decode_steps(path: str | Path) -> pl.DataFrame:
     return rows
 
 
-def read_copy_gbps(path: str | Path) -> float:
-    """Achieved bandwidth of the streaming copy, read plus write [GB/s, decimal].
+@dataclass(frozen=True)
+class StreamingCopy:
+    """Achieved bandwidth of a copy, and how it was taken.
+
+    Parameters
+    ----------
+    gbps : float
+        Bytes read plus bytes written, over the time of the median run [GB/s, decimal].
+    buffer_gib : float
+        Size of a buffer [GiB].
+    runs : int
+        Runs of which this is the median.
+    """
+
+    gbps: float
+    buffer_gib: float
+    runs: int
+
+
+def read_streaming_copy(path: str | Path) -> StreamingCopy:
+    """Read the copy of a streaming measurement.
 
     Raises
     ------
     InputError
-        If the file does not hold exactly one row for the kernel ``copy``, or its bandwidth is not positive.
+        If the file does not hold exactly one row for the kernel ``copy``, or a value of any row is not positive.
     """
     rows = STREAMING.read_csv(path)
     _refuse_rows(rows, path, "median_gbps", rows["median_gbps"] <= 0, "a bandwidth above 0 GB/s")
+    _refuse_rows(rows, path, "buffer_gib", rows["buffer_gib"] <= 0, "a size above 0 GiB")
+    _refuse_rows(rows, path, "runs", rows["runs"] < 1, "1 run or more")
     copies = rows.filter(pl.col("kernel") == "copy")
     if copies.height != 1:
         raise InputError(path, "column kernel", f"{copies.height} rows named copy", "exactly one")
-    return copies["median_gbps"][0]
+    row = copies.row(0, named=True)
+    return StreamingCopy(gbps=row["median_gbps"], buffer_gib=row["buffer_gib"], runs=row["runs"])
 
 
 def kv_gib(rows: pl.DataFrame, kv_bytes_per_token: int) -> list[float]:

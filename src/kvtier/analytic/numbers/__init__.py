@@ -1,0 +1,1 @@
+"""Numbers of the analytic stage, one module a topic: key, value, unit, definition; labels come from the inputs."""

@@ -1,0 +1,1 @@
+"""Tables of the analytic stage, one module a topic: columns declared once, and the functions that fill them."""

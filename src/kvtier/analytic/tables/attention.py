@@ -1,0 +1,156 @@
+"""Score streams, block state, rotary frequencies and envelope, and the softmax example."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from kvtier.analytic import attention
+from kvtier.analytic.geometry import ModelGeometry
+from kvtier.analytic.inputs import StatedInputs
+from kvtier.frames import Table
+
+GQA_STATE = Table(
+    "GQA state",
+    {
+        "model": pl.String(),
+        "score_streams": pl.Int64(),
+        "queries_per_kv_head": pl.Int64(),
+        "context_tokens": pl.Int64(),
+        "blocks": pl.Int64(),
+        "state_bytes_per_block": pl.Int64(),
+        "reserved_bytes_per_block": pl.Int64(),
+        "state_bytes": pl.Int64(),
+        "kv_bytes": pl.Int64(),
+        "state_percent": pl.Float64(),
+    },
+    nullable=frozenset({"queries_per_kv_head"}),
+)
+"""Score streams and block state by model; query heads a KV head are null where the query heads are not stated."""
+
+GQA_BLOCKS = Table(
+    "GQA example blocks",
+    {
+        "rank": pl.Int64(),
+        "block": pl.Int64(),
+        "first_position": pl.Int64(),
+        "last_position": pl.Int64(),
+        "touches": pl.Int64(),
+        "score": pl.Float64(),
+        "eviction_candidate": pl.Boolean(),
+    },
+)
+"""Illustrative block scores, hot to cold."""
+
+ROPE_FREQUENCIES = Table(
+    "RoPE frequencies", {"base": pl.Float64(), "pair": pl.Int64(), "theta": pl.Float64(), "wavelength_tokens": pl.Float64()}
+)
+"""Rotation of each pair a position [rad], and the distance of a full turn [tokens]."""
+
+ROPE = Table("RoPE envelope", {"base": pl.Float64(), "distance_tokens": pl.Int64(), "envelope": pl.Float64()})
+"""Shape of the distance bound, 1 at distance 0."""
+
+SOFTMAX = Table(
+    "softmax example",
+    {"position": pl.Int64(), "token": pl.String(), "score": pl.Float64(), "softmax_percent": pl.Float64(), "share_percent": pl.Float64()},
+)
+"""Illustrative scores under softmax, and each score's plain share of their sum."""
+
+
+def gqa_state(models: dict[str, ModelGeometry], platform: StatedInputs) -> pl.DataFrame:
+    """``GQA_STATE``, models in order, all at the stated context."""
+    value = platform.value
+    used = sum(value(f"state_{part}") for part in ("identity", "score", "timestamp", "count"))
+    blocks = attention.block_count(value("state_context"), value("block_tokens"))
+    rows = [
+        {
+            "model": model.key,
+            "score_streams": model.score_streams,
+            "queries_per_kv_head": None if model.query_heads is None else model.queries_per_kv_head,
+            "context_tokens": value("state_context"),
+            "blocks": blocks,
+            "state_bytes_per_block": value("state_size"),
+            "reserved_bytes_per_block": value("state_size") - used,
+            "state_bytes": blocks * value("state_size"),
+            "kv_bytes": model.kv_bytes(value("state_context")),
+            "state_percent": 100 * blocks * value("state_size") / model.kv_bytes(value("state_context")),
+        }
+        for model in models.values()
+    ]
+    return GQA_STATE.check(pl.DataFrame(rows, infer_schema_length=None))
+
+
+def gqa_blocks(platform: StatedInputs) -> pl.DataFrame:
+    """``GQA_BLOCKS``: the coldest block is the eviction candidate."""
+    rows = []
+    examples = zip(platform.value("example_blocks"), platform.value("example_touches"), platform.value("example_scores"), strict=True)
+    by_score = sorted(examples, key=lambda example: (-example[2], example[0]))
+    for rank, (block, touches, score) in enumerate(by_score, start=1):
+        first, last = attention.block_positions(block, platform.value("block_tokens"))
+        rows.append(
+            {
+                "rank": rank,
+                "block": block,
+                "first_position": first,
+                "last_position": last,
+                "touches": touches,
+                "score": float(score),
+                "eviction_candidate": rank == len(by_score),
+            }
+        )
+    return GQA_BLOCKS.check(pl.DataFrame(rows))
+
+
+def rope_bases(model: ModelGeometry, platform: StatedInputs) -> list[float]:
+    """The base that the package prints, then the model's own."""
+    return list(dict.fromkeys([float(platform.value("rope_base")), float(model.stated("rope_base"))]))
+
+
+def rope_frequencies(model: ModelGeometry, platform: StatedInputs) -> pl.DataFrame:
+    """``ROPE_FREQUENCIES`` at each of the :func:`rope_bases`."""
+    rows = [
+        {"base": base, "pair": pair, "theta": float(theta), "wavelength_tokens": 2 * math.pi / float(theta)}
+        for base in rope_bases(model, platform)
+        for pair, theta in enumerate(attention.rope_frequencies(model.head_dim, base))
+    ]
+    return ROPE_FREQUENCIES.check(pl.DataFrame(rows))
+
+
+def rope(model: ModelGeometry, platform: StatedInputs, distances_tokens: list[int]) -> pl.DataFrame:
+    """``ROPE`` at each of the :func:`rope_bases` and each distance."""
+    rows = [
+        {"base": base, "distance_tokens": distance, "envelope": attention.rope_envelope(distance, model.head_dim, base)}
+        for base in rope_bases(model, platform)
+        for distance in distances_tokens
+    ]
+    return ROPE.check(pl.DataFrame(rows))
+
+
+def softmax_example(platform: StatedInputs) -> pl.DataFrame:
+    """``SOFTMAX`` of the example's scores."""
+    scores = np.asarray(platform.value("softmax_scores"), dtype=np.float64)
+    frame = pl.DataFrame(
+        {
+            "position": list(range(scores.size)),
+            "token": platform.value("softmax_tokens"),
+            "score": scores,
+            "softmax_percent": 100 * attention.softmax(scores),
+            "share_percent": 100 * scores / scores.sum(),
+        }
+    )
+    return SOFTMAX.check(frame)
+
+
+def build(
+    models: dict[str, ModelGeometry], model: ModelGeometry, platform: StatedInputs, distances_tokens: list[int]
+) -> dict[str, pl.DataFrame]:
+    """All tables of the topic by name; `model` gives head size and RoPE base."""
+    return {
+        "gqa_state": gqa_state(models, platform),
+        "gqa_blocks": gqa_blocks(platform),
+        "rope_frequencies": rope_frequencies(model, platform),
+        "rope": rope(model, platform, distances_tokens),
+        "softmax": softmax_example(platform),
+    }
