@@ -89,7 +89,7 @@ def test_bound_by_hand_for_one_pair():
 
 
 def test_bound_by_hand_for_two_equal_pairs():
-    """h = (1, 1): steps |h_2 - h_1| = 0 and |0 - h_2| = 1, so the Abel bound is |S_1| + |S_2|, above Σ |h_i| = 2 where S_2 is long."""
+    """With h = (1, 1) the steps are 0 and 1, so the Abel bound is |S_1| + |S_2|: more than Σ |h_i| = 2 where S_2 is long."""
     for distance in (0, 1, 3, 100):
         abel = 1 + 2 * abs(np.cos(0.99 * distance / 2))
         assert attention.rope_bound([1, 0, 1, 0], [1, 0, 1, 0], distance, 10_000) == pytest.approx(min(abel, 2))

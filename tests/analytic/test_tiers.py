@@ -18,9 +18,7 @@ def test_published_regeneration(mfu, ms):
     assert round(tiers.regeneration_ms(70 * 10**9, 16, 500, mfu)) == ms
 
 
-@pytest.mark.parametrize(
-    ("peak", "printed"), [(486, False), (487.5, True), (500, True), (511.5, True), (513, False)]
-)
+@pytest.mark.parametrize(("peak", "printed"), [(486, False), (487.5, True), (500, True), (511.5, True), (513, False)])
 def test_a_range_of_peaks_gives_the_published_times(peak, printed):
     """Any peak from about 487 to 512 TFLOP/s prints 18, 11 and 9 ms: 500 was chosen."""
     times = [round(tiers.regeneration_ms(70 * 10**9, 16, peak, mfu)) for mfu in (0.25, 0.40, 0.50)]

@@ -15,7 +15,7 @@ from kvtier.measure.platform import read_platform
 
 GB10 = Path(__file__).resolve().parents[2] / "data/measured/gb10-2026-08-19"
 PLATFORM = read_platform(GB10 / "platform.yaml")
-WEIGHTS = PLATFORM.model.weights_bytes
+WEIGHTS = PLATFORM.model.weight_bytes
 FILES = {"hf": GB10 / "decode_hf_sdpa.csv", "vllm": GB10 / "decode_vllm_fa2.csv"}
 COPY_GBPS = 236.5
 
@@ -182,6 +182,16 @@ def test_slopes_and_fixed_path_between_frameworks():
     for published in (False, True):
         fixed = [fit.fixed_path_gbps(line(run, published), WEIGHTS).value for run in ("vllm", "hf")]
         assert f"{100 * (fixed[0] / fixed[1] - 1):.0f}" == "36"
+
+
+def test_implied_is_each_of_the_bandwidths_once():
+    vllm = line("vllm")
+    implied = fit.implied(vllm, WEIGHTS, COPY_GBPS)
+    assert implied.fixed_gbps == fit.fixed_path_gbps(vllm, WEIGHTS)
+    assert implied.kv_gbps == fit.kv_path_gbps(vllm)
+    assert implied.fixed_over_kv == fit.fixed_over_kv(vllm, WEIGHTS)
+    assert implied.fixed_share_percent.value == pytest.approx(100 * implied.fixed_gbps.value / COPY_GBPS)
+    assert implied.kv_share_percent.standard_error == pytest.approx(100 * implied.kv_gbps.standard_error / COPY_GBPS)
 
 
 @pytest.mark.parametrize(

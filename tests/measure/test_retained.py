@@ -23,7 +23,7 @@ def test_rows_are_those_of_the_specification():
     assert (hf.height, vllm.height) == (7, 9)
     assert hf.row(-1) == (16, 4096, 165.1)
     assert (16, 16384, 345.9) in vllm.rows()
-    assert retained.read_copy_gbps(GB10 / "streaming.csv") == 236.5
+    assert retained.read_streaming_copy(GB10 / "streaming.csv") == retained.StreamingCopy(gbps=236.5, buffer_gib=4, runs=20)
 
 
 def test_kv_sizes_from_the_geometry_and_as_published():
@@ -42,7 +42,7 @@ def test_kv_sizes_from_the_geometry_and_as_published():
         (HEADER + "1,4096,0\n", r"column step_ms, row 1: found 0\.0"),
         (HEADER + "1,4096,104.6\n0,8192,110\n", r"column batch, row 2: found 0, expected 1 sequence or more"),
         (HEADER + "-4,8192,110\n", r"column batch, row 1: found -4"),
-        (HEADER + "1.5,8192,110\n", r"column batch, row 1: found 1\.5, expected a finite Int64"),
+        (HEADER + "1.5,8192,110\n", r"column batch, row 1: found 1\.5, expected a "),
         (HEADER + "1,0,110\n", r"column context_tokens, row 1: found 0, expected 1 token or more"),
         (HEADER + "1,4096\n", r"column step_ms, row 1: found None"),
         (HEADER + "1,4096,fast\n", r"column step_ms, row 1: found fast"),
@@ -74,10 +74,12 @@ def test_refuses_a_missing_file(tmp_path):
         ("scale,4,20,236.5\n", "column kernel: found 0 rows named copy, expected exactly one"),
         ("copy,4,20,236.5\ncopy,4,20,236.0\n", "column kernel: found 2 rows"),
         ("copy,4,20,0\n", r"column median_gbps, row 1: found 0\.0, expected a bandwidth above 0 GB/s"),
+        ("copy,-4,20,236.5\n", r"column buffer_gib, row 1: found -4\.0, expected a size above 0 GiB"),
+        ("copy,4,0,236.5\n", "column runs, row 1: found 0, expected 1 run or more"),
         ("copy,4,20,nan\n", "column median_gbps, row 1: found nan"),
     ],
 )
 def test_refuses_streaming_rows(tmp_path, rows, message):
     path = write(tmp_path, "kernel,buffer_gib,runs,median_gbps\n" + rows)
     with pytest.raises(InputError, match=message):
-        retained.read_copy_gbps(path)
+        retained.read_streaming_copy(path)

@@ -1,5 +1,8 @@
 rule tabulate_capacity:
-    """KV bytes by model and context, HBM plan, users and contexts that fit. Evidence: Analytical model."""
+    """KV bytes by model and context, HBM plan, users and contexts that fit.
+
+    Evidence: Analytical model; an input that is repeated keeps its own class.
+    """
     input:
         code=code_of("tabulate_capacity"),
         models="data/inputs/models.csv",
@@ -22,7 +25,10 @@ rule tabulate_capacity:
 
 
 rule tabulate_tiers:
-    """Tiers, block transfer, regeneration and prefetch window. Evidence: Analytical model over assumed bandwidths."""
+    """Tiers, block transfer, regeneration and prefetch window.
+
+    Evidence: Analytical model over assumed bandwidths; an input that is repeated keeps its own class.
+    """
     input:
         code=code_of("tabulate_tiers"),
         models="data/inputs/models.csv",

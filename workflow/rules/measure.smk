@@ -4,7 +4,8 @@
 rule fit_decode:
     """Two-term decode fits of the GB10 rows, exact and published KV sizes, each row left out in turn; bus audit.
 
-    Evidence: rows, streaming bandwidth and fit coefficients Measured; bandwidths and ratios inferred from them Analytical.
+    Evidence: rows, streaming bandwidth and coefficients of the fits of all rows Measured; what the fits imply, and fits with a row
+    left out, Analytical model.
     """
     input:
         code=code_of("fit_decode"),

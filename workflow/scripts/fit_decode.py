@@ -2,7 +2,7 @@
 
 import json
 
-from kvtier.audit.physical_bound import bandwidths, physical_bound, report
+from kvtier.audit.physical_bound import bandwidths_of, physical_bound, report
 from kvtier.evidence.numbers import write
 from kvtier.files import write_atomically
 from kvtier.jobs import reporting
@@ -16,7 +16,7 @@ if __name__ == "__main__":
     with reporting(snakemake):
         platform, copy = read_platform(snakemake.input.platform), read_streaming_copy(snakemake.input.streaming)
         runs = {key: fit_run(key, snakemake.input[key], platform, copy.gbps) for key in ("hf", "vllm")}
-        checked = physical_bound(bandwidths(runs.values(), platform, copy.gbps), platform.bus_gbps)
+        checked = physical_bound(bandwidths_of(runs.values(), platform, copy.gbps), platform.bus_gbps)
         for name, table in build(runs.values()).items():
             write_atomically(snakemake.output[name], table.write_csv())
         write_atomically(snakemake.output.audit, json.dumps(report(checked), indent=1, ensure_ascii=False) + "\n")

@@ -100,7 +100,7 @@ def physical_bound(bandwidths: Iterable[Bandwidth], bus_gbps: float) -> list[Che
     return checked
 
 
-def bandwidths(runs: Iterable[Run], platform: Platform, copy_gbps: float) -> list[Bandwidth]:
+def bandwidths_of(runs: Iterable[Run], platform: Platform, copy_gbps: float) -> list[Bandwidth]:
     """Every bandwidth of decode runs: the streaming copy, both paths of every fit, each row's step.
 
     A fit with a row left out counts like any other: it is printed as well.

@@ -1,45 +1,33 @@
-"""The workflow script fit_decode: its tables, its numbers, and a build that the bus stops."""
+"""Tables and numbers of the decode fits: every published value, with its label."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from kvtier.audit.physical_bound import AboveTheBus
 from kvtier.evidence.labels import Label
-from kvtier.measure import retained
+from kvtier.measure import tables
+from kvtier.measure.numbers import numbers
 from kvtier.measure.platform import read_platform
+from kvtier.measure.retained import StreamingCopy, read_streaming_copy
+from kvtier.measure.runs import fit_run
 
-ROOT = Path(__file__).resolve().parents[2]
-GB10 = ROOT / "data/measured/gb10-2026-08-19"
+GB10 = Path(__file__).resolve().parents[2] / "data/measured/gb10-2026-08-19"
 PLATFORM = read_platform(GB10 / "platform.yaml")
-COPY_GBPS = retained.read_copy_gbps(GB10 / "streaming.csv")
-
-
-def load_script():
-    spec = importlib.util.spec_from_file_location("fit_decode", ROOT / "workflow/scripts/fit_decode.py")
-    script = importlib.util.module_from_spec(spec)
-    sys.modules["fit_decode"] = script  # dataclasses look their module up
-    spec.loader.exec_module(script)
-    return script
-
-
-script = load_script()
+COPY = read_streaming_copy(GB10 / "streaming.csv")
 
 
 @pytest.fixture(scope="module")
 def runs():
     files = {"hf": "decode_hf_sdpa.csv", "vllm": "decode_vllm_fa2.csv"}
-    return {key: script.fit_run(key, GB10 / name, PLATFORM) for key, name in files.items()}
+    return {key: fit_run(key, GB10 / name, PLATFORM, COPY.gbps) for key, name in files.items()}
 
 
 @pytest.fixture(scope="module")
 def ledger(runs):
-    numbers = list(script.numbers(runs, PLATFORM, COPY_GBPS))
-    assert len({number.key for number in numbers}) == len(numbers)
-    return {number.key.removeprefix("measured.gb10."): number for number in numbers}
+    found = list(numbers(runs, PLATFORM, COPY))
+    assert len({number.key for number in found}) == len(found)
+    return {number.key.removeprefix("measured.gb10."): number for number in found}
 
 
 @pytest.mark.parametrize(
@@ -77,6 +65,7 @@ def ledger(runs):
         ("vllm_published.fixed_gbps", "205.7"),
         ("vllm_published.fixed_from_printed_gbps", "205.7"),
         ("vllm_published.kv_gbps", "61.1"),
+        ("hf_loo_4x32768.slope", "17.49"),
         ("vllm_loo_16x16384.slope", "11.87"),
         ("vllm_loo_16x16384.fixed_over_kv", "1.9"),
         ("vllm.16x16384.residual_ms", "25.9"),
@@ -109,42 +98,42 @@ def test_labels(ledger):
     for key in ("hf.kv_gbps", "vllm.fixed_over_kv", "vllm.kv_share", "vllm_over_hf.slope_change", "stream.share_of_bus"):
         assert ledger[key].label is Label.ANALYTICAL
     assert ledger["bugs.shared_prefix_kv_gbps"].label is Label.ILLUSTRATIVE
+    assert ledger["model.weights_gb"].label is PLATFORM.model.label is Label.VENDOR
+    assert ledger["model.weights_gib"].label is ledger["model.kv_bytes_per_token"].label is Label.ANALYTICAL
+
+
+def test_a_fit_with_a_row_left_out_is_an_analysis_of_ours(ledger):
+    left_out = [number for key, number in ledger.items() if "_loo" in key]
+    assert len(left_out) == 2 * (4 + 9 + 1) + 2
+    assert {number.label for number in left_out} == {Label.ANALYTICAL}
+
+
+def test_the_copy_says_how_it_was_taken(ledger, runs):
+    assert ledger["stream.copy_gbps"].definition.endswith("4 GiB buffers, median of 20.")
+    other = {number.key: number for number in numbers(runs, PLATFORM, StreamingCopy(gbps=200.0, buffer_gib=0.5, runs=7))}
+    assert other["measured.gb10.stream.copy_gbps"].definition.endswith("0.5 GiB buffers, median of 7.")
 
 
 def test_inferred_numbers_carry_a_standard_error(ledger):
-    name = re.compile(r"(hf|vllm)(_published|_loo_16x16384)?\.(intercept_ms|slope|fixed_gbps|kv_gbps|fixed_share|kv_share|fixed_over_kv)")
+    name = re.compile(
+        r"(hf|vllm)(_published|_loo_[0-9]+x[0-9]+)?\.(intercept_ms|slope|fixed_gbps|kv_gbps|fixed_share|kv_share|fixed_over_kv)"
+    )
     bearing = [number for key, number in ledger.items() if name.fullmatch(key)]
-    assert len(bearing) == 5 * 7
+    assert len(bearing) == 6 * 7
     assert all(number.uncertainty["standard_error"] > 0 for number in bearing)
 
 
 def test_tables_agree_with_the_numbers(runs, ledger):
-    everything = list(runs.values())
-    fits = script.fits_table(everything, PLATFORM, COPY_GBPS)
+    fits = tables.fits(runs.values())
     assert fits.select("run", "kv_sizes").rows() == [("hf", "exact"), ("hf", "published"), ("vllm", "exact"), ("vllm", "published")]
     assert fits["kv_gbps"][1] == ledger["hf_published.kv_gbps"].value
     assert fits["fixed_share_percent"][2] == pytest.approx(ledger["vllm.fixed_share"].value)
-    rows = script.rows_table(everything, PLATFORM)
+    rows = tables.rows(runs.values())
     assert rows.height == 16
     assert (rows["fitted_ms"] + rows["residual_ms"]).to_list() == pytest.approx(rows["step_ms"].to_list())
-    without = script.leave_one_out_table(everything, PLATFORM, COPY_GBPS)
+    without = tables.leave_one_out(runs.values())
     assert without.height == 16
-    decisive = without.filter(run="vllm", left_out_batch=16, left_out_context_tokens=16384).row(0, named=True)
+    decisive = without.filter("decisive", run="vllm").row(0, named=True)
+    assert (decisive["left_out_batch"], decisive["left_out_context_tokens"]) == (16, 16384)
     assert decisive["slope_ms_per_gib"] == ledger["vllm_loo_16x16384.slope"].value
     assert decisive["left_out_residual_ms"] == ledger["vllm_loo_16x16384.missed_ms"].value
-
-
-def test_audit_covers_every_bandwidth(runs):
-    everything = list(runs.values())
-    checked = script.audit(script.fits_table(everything, PLATFORM, COPY_GBPS), script.rows_table(everything, PLATFORM), PLATFORM, COPY_GBPS)
-    assert len(checked) == 1 + 4 * 2 + 16 + 1
-    assert all(each.value <= each.bound for each in checked)
-
-
-def test_audit_stops_rows_above_the_bus(tmp_path):
-    """Step times all but flat in KV, as one shared copy makes them."""
-    path = tmp_path / "flat.csv"
-    path.write_text("batch,context_tokens,step_ms\n1,4096,95.1\n4,4096,95.2\n16,4096,96.0\n16,16384,105.0\n4,16384,97.0\n")
-    run = script.fit_run("vllm", path, PLATFORM)
-    with pytest.raises(AboveTheBus, match=r"exact KV sizes: KV path: found \d+\.\d GB/s, expected nothing above the bus of 273 GB/s"):
-        script.audit(script.fits_table([run], PLATFORM, COPY_GBPS), script.rows_table([run], PLATFORM), PLATFORM, COPY_GBPS)
