@@ -159,7 +159,7 @@ def test_whole_contexts_say_how_they_are_rounded(ledger):
         if key.startswith("analytic.concurrency.") and key.endswith(".whole"):
             exact = ledger[key.removesuffix("whole") + "exact"]
             assert number.value == int(exact.value)
-            assert f"= {exact.display}, rounded down" in number.definition
+            assert f"= {exact.value:.6g}, rounded down" in number.definition
 
 
 def test_half_lives_are_of_decode_steps_and_not_of_turns(ledger):

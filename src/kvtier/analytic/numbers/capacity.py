@@ -104,7 +104,7 @@ def of_concurrency(model: ModelGeometry, platform: StatedInputs, table: pl.DataF
         words = f"{memory} / KV of {row['context_tokens']:,} tokens"
         claim = "capacity only, not served users"
         yield derived(f"{name}.exact", row["contexts"], "", 2, sources, f"{words}, exact ratio; {claim}")
-        whole = f"whole contexts that fit: {words} = {row['contexts']:.2f}, rounded down, for a part of a context serves nobody; {claim}"
+        whole = f"whole contexts that fit: {words} = {row['contexts']:.6g}, rounded down, for a part of a context serves nobody; {claim}"
         yield derived(f"{name}.whole", row["whole_contexts"], "", 0, sources, whole)
     node, inputs = MEMORIES["node"]
     available = memories(model, platform)["node"]
