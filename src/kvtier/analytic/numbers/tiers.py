@@ -10,10 +10,9 @@ from kvtier.analytic import tiers
 from kvtier.analytic.geometry import ModelGeometry
 from kvtier.analytic.inputs import StatedInputs
 from kvtier.analytic.labelling import derived, restated
+from kvtier.analytic.tables.capacity import LONG_TOKENS
 from kvtier.evidence.numbers import Number
-from kvtier.units import GB, K_TOKENS
-
-LONG_TOKENS = 128 * K_TOKENS
+from kvtier.units import GB
 
 CAPACITIES = {
     "T0": ("hbm_pinned",),
