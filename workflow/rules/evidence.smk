@@ -14,6 +14,7 @@ FRAGMENTS = [
     rules.sweep_revision2_workloads.output.numbers,
     rules.compare_revision2_variants.output.numbers,
     rules.sweep_revision2_alpha_grid.output.numbers,
+    rules.renumber_revision2_sessions.output.numbers,
     rules.fit_decode.output.numbers,
     rules.audit_victims.output.numbers,
     rules.audit_runs.output.numbers,

@@ -197,6 +197,26 @@ rule sweep_revision2_alpha_grid:
         "../scripts/sweep_revision2_alpha_grid.py"
 
 
+rule renumber_revision2_sessions:
+    """Revision 2: the same turns under other session numbers, which decide ties (D16). Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("renumber_revision2_sessions"),
+    output:
+        hits="{results}/simulate/revision2/renumbered.csv",
+        numbers="{results}/numbers/renumber_revision2_sessions.json",
+    log:
+        "{results}/logs/renumber_revision2_sessions.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        renumberings=setting("revision2", "renumberings"),
+    message:
+        "Revision 2: {params.renumberings} renumberings of the sessions"
+    script:
+        "../scripts/renumber_revision2_sessions.py"
+
+
 rule write_revision2_records:
     """Revision 2 outputs in the published schemas. Evidence: Simulated (provisional)."""
     input:

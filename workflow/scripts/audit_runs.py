@@ -95,8 +95,5 @@ if __name__ == "__main__":
         everything = [finding for of_revision in found.values() for finding in of_revision]
         findings.require(everything)
         FINDINGS.write(findings.table(everything), snakemake.output.findings)
-        numbers.write(
-            snakemake.output.numbers,
-            [value for revision, of_revision in found.items() for value in number(revision, of_revision)],
-            snakemake,
-        )
+        totals = [value for revision, of_revision in found.items() for value in number(revision, of_revision)]
+        numbers.write(snakemake.output.numbers, [*totals, *over_budget(runs[2], shape)], snakemake)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,3 +75,22 @@ class Turns:
         new[first_turn] = self.context_blocks[sessions]
         new[:1] += self.prefix_blocks
         return new
+
+    def renumbered(self, number: np.ndarray) -> Turns:
+        """The same turns with session s called ``number[s]``: who reads what and when stays, the order of block identities changes.
+
+        Parameters
+        ----------
+        number : ndarray of int, shape (sessions,)
+            A permutation of the sessions.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+        if sorted(number.tolist()) != list(range(len(self.context_blocks))):
+            raise ValueError(f"not a permutation of {len(self.context_blocks)} sessions")
+        context_blocks = np.empty_like(self.context_blocks)
+        context_blocks[number] = self.context_blocks
+        return replace(self, context_blocks=context_blocks, session=number[self.session])

@@ -21,8 +21,8 @@ STYLES = {
 }
 """Greys: colour belongs to eviction policies."""
 
-DECISIVE = ("vllm", 16, 16384)
-"""Run, batch and context of the row on which the fit of vLLM turns (D3)."""
+TURNING = "vllm"
+"""The run of which the row that decides its slope is ringed (D3)."""
 
 STEPS = 40
 """Pieces in which band and line are drawn."""
@@ -36,6 +36,21 @@ def fit_key(run: str, field: str) -> str:
 def point_key(run: str, batch: int, tokens: int) -> str:
     """Number of a timed point."""
     return f"measured.gb10.{run}.{batch}x{tokens}.step_ms"
+
+
+def decisive(run: str, ledger: Ledger) -> tuple[int, int]:
+    """Batch and context of the row whose omission moves a run's slope most: the one without which the ledger has a fit.
+
+    Raises
+    ------
+    InputError
+        If the ledger has no such fit, or more than one.
+    """
+    pattern = f"measured.gb10.{run}_loo_<batch>x<tokens>.slope"
+    found = ledger.matches(pattern)
+    if len(found) != 1:
+        raise InputError(ledger.source, pattern, f"{len(found)} keys", "one")
+    return int(found[0]["batch"]), int(found[0]["tokens"])
 
 
 def fit_error_ms(kv_gib: float, sizes: list[float], slope_error: float) -> float:
@@ -192,10 +207,10 @@ def draw(rows_table: str | Path, fits_table: str | Path, platform: str | Path, l
         lines += fitted(fit, rows.filter(pl.col("run") == run)["kv_gib"].to_list())
     frame = pl.DataFrame([*timed, *lines], infer_schema_length=None)
     axes = scales(frame)
-    run, batch, tokens = DECISIVE
-    decisive, without = ledger[point_key(run, batch, tokens)], ledger[f"measured.gb10.{run}_loo_{batch}x{tokens}.slope"]
-    note = f"Batch {batch} × {tokens:,} tokens: {decisive.text}\nwithout it, b of {names[run].split()[0]} is\n{with_error(without)}"
-    spot = at(next(point for point in timed if point["key"] == decisive.key), axes)
+    run, (batch, tokens) = TURNING, decisive(TURNING, ledger)
+    slowest, without = ledger[point_key(run, batch, tokens)], ledger[f"measured.gb10.{run}_loo_{batch}x{tokens}.slope"]
+    note = f"Batch {batch} × {tokens:,} tokens: {slowest.text}\nwithout it, b of {names[run].split()[0]} is\n{with_error(without)}"
+    spot = at(next(point for point in timed if point["key"] == slowest.key), axes)
     fits_said = " ".join(
         f"{names[run]}: intercept {with_error(found['intercept_ms'])}, slope {with_error(found['slope'])}, "
         f"R² {found['r2'].text}, {found['n'].text} points."
@@ -214,7 +229,7 @@ def draw(rows_table: str | Path, fits_table: str | Path, platform: str | Path, l
         ),
         alt=(
             f"Scatter chart with two fitted lines, {about['machine']}: decode step time in ms against KV cache size in GiB. {fits_said} "
-            f"{names[run]} at batch {batch} and {tokens:,} tokens takes {decisive.text}; "
+            f"{names[run]} at batch {batch} and {tokens:,} tokens takes {slowest.text}; "
             f"without that point its slope is {with_error(without)}."
         ),
         quotes=[*(quote for found in quotes.values() for quote in found.values()), *(ledger[point["key"]] for point in timed), without],
