@@ -84,7 +84,7 @@ def records() -> dict[str, dict[str, Any]]:
         "sim.rev2.e2.best_margin": record(19.11, "points", 2, Label.SIMULATED),
         "sim.rev2.e2.lru.hit": simulated(36.85),
         "sim.rev2.e2.lfu.hit": simulated(15.56),
-        "measured.gb10.vllm_loo_16x16384.slope": record(11.87, "ms/GiB", 2, Label.ANALYTICAL, uncertainty={"standard_error": 1.196}),
+        "measured.gb10.vllm_loo_16x16384.slope": record(11.87, "ms/GiB", 2, Label.MEASURED, uncertainty={"standard_error": 1.196}),
     }
     for alpha, value in SWEPT.items():
         found[f"sim.rev2.e2.ema{alpha:g}.hit".replace("0.", "0", 1)] = simulated(value)

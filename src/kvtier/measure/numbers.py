@@ -1,8 +1,7 @@
 """Numbers of the GB10: what was measured, what was fitted to it, and what follows from the fits.
 
-Labels. Timed rows and the coefficients of a fit of all of them are Measured, as the published package labels them. What a fit implies
-(bandwidths, ratios, residuals) is model-derived, so Analytical (SPEC §1), and so is every fit with a row left out: a sensitivity analysis
-of this project. What comes from the model's shape is labelled by :mod:`kvtier.analytic.labelling`.
+Labels. Timed rows and the coefficients of a fit to them are Measured, as the published package labels them, also where a row is left out.
+What a fit implies (bandwidths, ratios, residuals) is model-derived, so Analytical (SPEC §1), and so are the extremes over many fits. What comes from the model's shape is labelled by :mod:`kvtier.analytic.labelling`.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from kvtier.units import GIB, bytes_to_gb, bytes_to_gib
 
 PREFIX = "measured.gb10"
 
-AS_LABELLED = (
-    "Labelled Measured, as the published package labels it: it sums up timed rows and adds only KV sizes that follow from the geometry."
-)
+AS_LABELLED = "Labelled Measured, as the published package labels fit coefficients: it sums up timed rows and adds only KV sizes that follow from the geometry."
 SENSITIVITY = "Sensitivity analysis of this project, no result of the package."
 
 RECORDED_BUGS = {
@@ -130,8 +127,7 @@ def of_leave_one_out(run: Run) -> Iterator[Number]:
     row = run.decisive
     batch, tokens = run.points[row]
     on = f"{run.name}, exact KV sizes, without its row {batch} × {tokens:,}, whose omission moves the slope most"
-    label = labelling.derived_label([Label.MEASURED])
-    yield from of_fit(decisive_key(run), run.without[row], on, label, SENSITIVITY)
+    yield from of_fit(decisive_key(run), run.without[row], on, Label.MEASURED, f"{SENSITIVITY} {AS_LABELLED}")
     words = f"Measured step time of {run.name} at {batch} × {tokens:,} less what the fit of its other rows predicts."
     yield _derived(f"{decisive_key(run)}.missed_ms", run.missed_ms(row), "ms", 1, words)
 
