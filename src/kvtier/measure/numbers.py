@@ -1,7 +1,8 @@
 """Numbers of the GB10: what was measured, what was fitted to it, and what follows from the fits.
 
 Labels. Timed rows and the coefficients of a fit to them are Measured, as the published package labels them, also where a row is left out.
-What a fit implies (bandwidths, ratios, residuals) is model-derived, so Analytical (SPEC §1), and so are the extremes over many fits. What comes from the model's shape is labelled by :mod:`kvtier.analytic.labelling`.
+What a fit implies (bandwidths, ratios, residuals) is model-derived, so Analytical (SPEC §1), and so are the extremes over many fits.
+What comes from the model's shape is labelled by :mod:`kvtier.analytic.labelling`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from kvtier.units import GIB, bytes_to_gb, bytes_to_gib
 
 PREFIX = "measured.gb10"
 
-AS_LABELLED = "Labelled Measured, as the published package labels fit coefficients: it sums up timed rows and adds only KV sizes that follow from the geometry."
+AS_LABELLED = (
+    "Labelled Measured, as the published package labels fit coefficients: it sums up timed rows and adds only KV sizes that follow from "
+    "the geometry."
+)
 SENSITIVITY = "Sensitivity analysis of this project, no result of the package."
 
 RECORDED_BUGS = {
