@@ -6,6 +6,14 @@ SHELL := /bin/sh
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
+# Neither snakemake nor the scripts of an environment bear a space in their path, or a move.
+ifneq ($(words $(CURDIR)),1)
+$(error The path of this folder has a space in it, which snakemake does not bear: $(CURDIR))
+endif
+ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
+$(shell rm -f $(INSTALLED))
+endif
+
 all: $(INSTALLED)
 	$(BIN)/snakemake --cores all
 
@@ -37,7 +45,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m pip check
-	@touch $@
+	@echo '$(CURDIR)' > $@
 
 # Renew requirements.lock from pyproject.toml; needs uv.
 lock:

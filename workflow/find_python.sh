@@ -3,7 +3,10 @@
 fit='import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))'
 found=
 for python in ${1:-python3 python3.14 python3.13 python3.12 python3.11 python}; do
-    command -v "$python" >/dev/null 2>&1 || continue
+    if ! command -v "$python" >/dev/null 2>&1; then
+        [ -z "$1" ] || found=" $1 (no such command)"
+        continue
+    fi
     if "$python" -c "$fit" >/dev/null 2>&1; then
         echo "$python"
         exit 0

@@ -80,6 +80,20 @@ class Table:
             checked.write_csv(content)
         write_atomically(path, content.getvalue())
 
+    def read_parquet(self, path: str | Path) -> pl.DataFrame:
+        """Read and check a parquet file.
+
+        Raises
+        ------
+        InputError
+            If the file is damaged or does not match the declaration.
+        """
+        try:
+            frame = pl.read_parquet(path)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise InputError(path, "file", str(error).splitlines()[0], "a parquet table; delete it and build again") from None
+        return self.check(frame, path)
+
     def read_csv(self, path: str | Path) -> pl.DataFrame:
         """Read and check a CSV file; lines that start with ``#`` are comments.
 

@@ -168,7 +168,7 @@ def edit(path, old, new):
     ("old", "new", "said"),
     [
         ("  sessions: 40", "  sessions: 40\n  colour: red", "config/quick.yaml: workload.colour: found an unknown key"),
-        ("budgets_gib: [8,", "budgets_gib: [-8,", "config/quick.yaml: revision1.budgets_gib.0: found -8, expected more than 0"),
+        ("budgets_gib: [8,", "budgets_gib: [-8,", "config/quick.yaml: revision1.budgets_gib.0: found -8, expected at least 1"),
         (
             "grid_alphas: [0.15,",
             "grid_alphas: [1.5,",

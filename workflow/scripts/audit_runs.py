@@ -1,6 +1,7 @@
 """Audits of every simulated run, from its table and its workload; one finding an audit and run."""
 
 from functools import cache
+from math import fsum
 
 import polars as pl
 
@@ -10,6 +11,7 @@ from kvtier.evidence import numbers
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
+from kvtier.simulate import tables
 from kvtier.simulate.metrics import capacity_blocks
 from kvtier.workload.synthetic import Shape, generate
 
@@ -72,7 +74,7 @@ def over_budget(runs: pl.DataFrame, shape: Shape) -> list[Number]:
             numbers.append(
                 Number(
                     f"workload.zipf.over_budget.{gib:g}.{name}",
-                    sum(values) / len(values),
+                    fsum(values) / len(values),
                     "%",
                     1,
                     Label.SIMULATED,
@@ -88,8 +90,8 @@ if __name__ == "__main__":
     with reporting(snakemake):
         shape = Shape(snakemake.params.sessions, snakemake.params.turns)
         runs = {
-            revision: pl.concat(pl.read_parquet(path) for path in tables)
-            for revision, tables in ((1, snakemake.input.revision1), (2, snakemake.input.revision2))
+            revision: pl.concat(tables.RUNS.read_parquet(path) for path in paths)
+            for revision, paths in ((1, snakemake.input.revision1), (2, snakemake.input.revision2))
         }
         found = {revision: audit(revision, of_revision, shape) for revision, of_revision in runs.items()}
         everything = [finding for of_revision in found.values() for finding in of_revision]

@@ -12,6 +12,8 @@ from kvtier.files import read_json, write_atomically
 SHOWN = 10
 """Differing numbers that the report names."""
 
+ONLY_BUILT, ONLY_PUBLISHED = "built, not published", "published, not built"
+
 
 @dataclass(frozen=True)
 class Published:
@@ -82,12 +84,13 @@ def compare(files: Sequence[Published], rules: Sequence[str], ledger: str) -> tu
             for key in differing_numbers(published, built):
                 record = built.get(key) or published[key]
                 origins.append(record["rule"])
-                moved.append((record["rule"], f"{key}: {_moved(published.get(key), built.get(key))}"))
+                moved.append((record["rule"], key, _moved(published.get(key), built.get(key))))
     order = {rule: position for position, rule in enumerate(rules)}
     first = min(origins, key=lambda rule: order.get(rule, len(order)))
     lines.append(f"{len(different)} of {len(files)} published files differ; the first difference arises in rule {first}.")
-    moved.sort(key=lambda entry: order.get(entry[0], len(order)))
-    lines += [f"  {rule}: {text}" for rule, text in moved[:SHOWN]]
+    # Moved values before records that differ in their words alone.
+    moved.sort(key=lambda entry: (entry[2].split(":")[0] not in ("value", ONLY_BUILT, ONLY_PUBLISHED), order.get(entry[0], len(order))))
+    lines += [f"  {rule}: {key}: {what}" for rule, key, what in moved[:SHOWN]]
     if len(moved) > SHOWN:
         lines.append(f"  and {len(moved) - SHOWN} more numbers")
     lines.append("If the change is meant, `snakemake publish` renews the published copy.")
@@ -97,7 +100,7 @@ def compare(files: Sequence[Published], rules: Sequence[str], ledger: str) -> tu
 def _moved(published: Mapping[str, Any] | None, built: Mapping[str, Any] | None) -> str:
     """What differs between two records of one key: the first differing field, the value before all others."""
     if published is None or built is None:
-        return "built, not published" if published is None else "published, not built"
+        return ONLY_BUILT if published is None else ONLY_PUBLISHED
     fields = ["value", *sorted(published.keys() | built.keys())]
     field = next(name for name in fields if published.get(name) != built.get(name))
     return f"{field}: published {published.get(field)!r}, built {built.get(field)!r}"

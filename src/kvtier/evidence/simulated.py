@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,7 +134,8 @@ def _mean(key: str, values: Mapping[int, float], field: Field, definition: str, 
     seeds = ", ".join(map(str, values))
     over = f"seed {seeds}" if len(values) == 1 else f"mean of seeds {seeds}"
     spread = {"lowest_seed": min(values.values()), "highest_seed": max(values.values())} if len(values) > 1 else {}
-    mean = sum(values.values()) / len(values)
+    # Not sum(): from Python 3.12 on it rounds otherwise than before.
+    mean = math.fsum(values.values()) / len(values)
     return Number(key, mean, field.unit, field.digits, Label.SIMULATED, f"{definition}, {over}", spread, status)
 
 

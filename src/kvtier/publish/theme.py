@@ -8,6 +8,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 import altair as alt
@@ -178,9 +179,9 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
     groups: list[list[float]] = []
     for rank, index in enumerate(ranked):
         groups.append([positions[index] - rank * gap])
-        while len(groups) > 1 and sum(groups[-2]) / len(groups[-2]) > sum(groups[-1]) / len(groups[-1]):
+        while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
             groups[-2:] = [groups[-2] + groups[-1]]
-    centres = [sum(group) / len(group) for group in groups for _ in group]
+    centres = [fmean(group) for group in groups for _ in group]
     room = max(low, high - (len(positions) - 1) * gap)
     found = [0.0] * len(positions)
     for rank, (index, centre) in enumerate(zip(ranked, centres, strict=True)):

@@ -70,8 +70,8 @@ def fit_error_ms(kv_gib: float, sizes: list[float], slope_error: float) -> float
     float
         ``slope_error · sqrt(S/n + (x − mean)²)`` with S the sum of squared deviations [ms]; at 0 GiB it is the intercept's error.
     """
-    mean = sum(sizes) / len(sizes)
-    deviations = sum((size - mean) ** 2 for size in sizes)
+    mean = math.fsum(sizes) / len(sizes)
+    deviations = math.fsum((size - mean) ** 2 for size in sizes)
     return slope_error * math.sqrt(deviations / len(sizes) + (kv_gib - mean) ** 2)
 
 
