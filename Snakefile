@@ -9,6 +9,7 @@ include: "workflow/rules/simulate.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/audit.smk"
 include: "workflow/rules/evidence.smk"
+include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
 include: "workflow/rules/publication.smk"
@@ -24,7 +25,7 @@ rule all:
 rule quick:
     """The whole chain on a small workload (config/quick.yaml), into results/quick; its numbers are not the published ones."""
     input:
-        expand(list(PUBLISHED.values()), results="results/quick"),
+        expand([built for built in PUBLISHED.values() if "{results}" in built], results="results/quick"),
 
 
 onstart:

@@ -24,6 +24,7 @@ PUBLISHED = {
     "data/results_v2.json": rules.write_revision2_records.output.records,
     "data/alpha_grid.json": rules.write_revision2_records.output.alpha_grid,
     "data/numbers.json": rules.collect_numbers.output.ledger,
+    "data/claims.json": rules.judge_claims.output.verdicts,
     "figures/hit_rate_by_budget.svg": rules.draw_hit_rate_by_budget.output.picture,
     "figures/hit_rate_by_budget.vl.json": rules.draw_hit_rate_by_budget.output.specification,
     "figures/hit_rate_by_budget.csv": rules.draw_hit_rate_by_budget.output.data,

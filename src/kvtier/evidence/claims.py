@@ -250,3 +250,22 @@ def judge_all(documents: Sequence[Document], ledger: Mapping[str, Mapping[str, A
             claims[claim.id] = claim
     values = Values({key: record["value"] for key, record in ledger.items()}, {claim.id: claim.values for claim in claims.values()})
     return [judge(claim, values) for claim in claims.values()]
+
+
+def record(judged: Judged) -> dict[str, Any]:
+    """A verdict as the published file holds it: the claim's fields, what was recomputed, and why."""
+    claim = judged.claim
+    return {
+        "document": claim.document,
+        "section": claim.section,
+        "printed": claim.printed,
+        "unit": claim.unit,
+        "says": claim.says,
+        "label": claim.label,
+        "status": claim.status,
+        "verdict": judged.verdict,
+        "recomputed": list(judged.recomputed),
+        "reason": judged.reason,
+        "keys": list(claim.keys),
+        "arithmetic": list(claim.arithmetic),
+    }
