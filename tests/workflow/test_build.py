@@ -172,7 +172,7 @@ def edit(path, old, new):
         (
             "grid_alphas: [0.15,",
             "grid_alphas: [1.5,",
-            "config/quick.yaml: revision2.grid_alphas.0: found 1.5, expected more than 0 and less than 1",
+            "config/quick.yaml: revision2.grid_alphas.0: found 1.5, expected at least 0.0001 and less than 1",
         ),
         ("grid_seeds: [1]", "grid_seeds: [1", "config/quick.yaml: line"),
     ],

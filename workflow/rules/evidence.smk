@@ -34,3 +34,40 @@ rule collect_numbers:
         "Numbers: one ledger"
     script:
         "../scripts/collect_numbers.py"
+
+
+def map_of_rules(_):
+    """Files of every rule of the full build: what it is defined in, runs, reads and makes, and which settings it has."""
+    from snakemake.io import strip_wildcard_constraints
+
+    def filled(items):
+        return sorted(strip_wildcard_constraints(str(item)).replace("{results}", "results") for item in items)
+
+    return {
+        made.name: {
+            "file": str(Path(made.snakefile).relative_to(Path.cwd())),
+            "script": str(Path("workflow/rules", made.script).resolve().relative_to(Path.cwd())),
+            "inputs": filled(made.input),
+            "outputs": filled(made.output),
+            "settings": sorted(name for name, value in made.params.items() if callable(value)),
+        }
+        for made in workflow.rules
+        if made.script and made.output and made.name != "map_rules"
+    }
+
+
+rule map_rules:
+    """Which rule reads and makes which files, for `kvtier impact`. Evidence: none; it holds no number."""
+    input:
+        code=code_of("map_rules"),
+    output:
+        rules="results/rules.json",
+    log:
+        "results/logs/map_rules.log",
+    params:
+        rules=map_of_rules,
+        published=lambda _: {path: template.replace("{results}", "results") for path, template in PUBLISHED.items()},
+    message:
+        "Rules: who reads and makes what"
+    script:
+        "../scripts/map_rules.py"

@@ -1,24 +1,30 @@
 """Documents from templates that can print a number in one way only: by its key.
 
-Three things fail the build, naming template, line and key: to print a number that the ledger lacks or that does not stand, to print it in a
-section of a stronger class than its own, and to print a simulated number in a passage without the standing caveat.
+What fails the build, naming the template and the line or heading: to print a number that the ledger lacks or that does not stand, to print
+it in a section of a stronger class than its own, to print a simulated number in a passage without the standing caveat, and to print a
+published value outside a passage about claims, or a retracted one outside a passage about retractions.
 """
 
 from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from kvtier.errors import InputError
+from kvtier.evidence import findings, retractions
+from kvtier.evidence.findings import Finding
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label, Status
-from kvtier.files import write_atomically
+from kvtier.evidence.retractions import Retraction, on_retractions, passages
+from kvtier.files import read_json, read_yaml, sha256, write_atomically
 from kvtier.publish import series
 from kvtier.publish.ledger import Ledger, Quote
+from kvtier.publish.verdicts import MARKS, PUBLISHED_HEADING, PUBLISHED_MARK, RETRACTED_MARK, SIMULATED_MARK, Claims, cell
 
 SECTIONS: dict[str, tuple[Label, ...]] = {
     "Measured": (Label.MEASURED,),
@@ -28,9 +34,6 @@ SECTIONS: dict[str, tuple[Label, ...]] = {
     "Illustrative": (Label.ILLUSTRATIVE,),
 }
 """Heading of a section and the classes it is for, strongest first. A number may stand in a section of its own class or of a weaker one."""
-
-SIMULATED_MARK = "\ue000"
-"""Stands before each simulated value until the finished document has been searched for the caveat."""
 
 NAMES: dict[str, Callable[[str], str]] = {
     "policy": series.title,
@@ -68,7 +71,7 @@ class Quoting:
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
         quoting = (self.num, self.unc, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
-        building = (self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
+        building = (self.withdrawn, self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
         return {function.__name__: function for function in (*quoting, *building)}
 
     def quote(self, key: str) -> Quote:
@@ -89,6 +92,13 @@ class Quoting:
     def num(self, key: str) -> str:
         """Display and unit."""
         return self._printed(key, lambda quote: quote.text)
+
+    def withdrawn(self, key: str) -> str:
+        """Display and unit of a number that is withdrawn or retracted, for passages about retractions alone."""
+        quote = self.ledger[key]
+        if not retractions.is_withdrawn(quote.status):
+            raise InputError(self.ledger.source, key, f"a number that is {quote.status}", "a withdrawn one, or num()")
+        return f"{SIMULATED_MARK if quote.label is Label.SIMULATED else ''}{RETRACTED_MARK}{quote.text}"
 
     def signed(self, key: str) -> str:
         """Display and unit of a difference, its sign always written."""
@@ -244,12 +254,103 @@ def _line(error: BaseException, template: Path) -> int:
     return next((frame.lineno or 0 for frame in reversed(traceback.extract_tb(error.__traceback__)) if frame.filename == str(template)), 0)
 
 
-def passages(text: str) -> list[str]:
-    """The document cut at its headings."""
-    return re.split(r"(?m)^(?=#{1,6} )", text)
+@dataclass(frozen=True)
+class Sources:
+    """What a document draws on besides the ledger; each is needed by the functions that read it, and by them alone.
+
+    Parameters
+    ----------
+    claims : Claims, optional
+        Published claims and their verdicts.
+    findings : sequence of Finding
+        What this reproduction found.
+    retractions : sequence of Retraction
+        Retracted values, none of which the document may print outside passages about retractions.
+    files : mapping of str to Path
+        Published name of a file to where it is now.
+    """
+
+    claims: Claims | None = None
+    findings: Sequence[Finding] = ()
+    retractions: Sequence[Retraction] = ()
+    files: Mapping[str, Path] = field(default_factory=dict)
 
 
-def render(template: str | Path, ledger: Ledger) -> str:
+class Telling:
+    """The functions that tell findings, retractions and files; they fill the small templates that these bring along."""
+
+    def __init__(self, environment: jinja2.Environment, sources: Sources) -> None:
+        self.environment = environment
+        self.sources = sources
+
+    def functions(self) -> dict[str, Any]:
+        """Name in the template to function."""
+        given = (self.findings_table, self.finding_count, self.retractions_table, self.sha256_of, self.told)
+        return {function.__name__: function for function in given}
+
+    def told(self, text: str, where: str) -> str:
+        """A text with values by key, filled."""
+        try:
+            return self.environment.from_string(text).render()
+        except jinja2.TemplateError as error:
+            raise InputError(where, "text", error, "values by num() and printed()") from None
+        except InputError as error:
+            raise InputError(where, error.field, error.found, error.expected) from None
+
+    @property
+    def claims(self) -> Claims:
+        """The published claims."""
+        if self.sources.claims is None:
+            raise InputError("sources", "claims", "none", "claims.json, among the rule's inputs")
+        return self.sources.claims
+
+    def _places(self, claims: Sequence[str]) -> str:
+        """Links to where claims stand in the table of verdicts, by document."""
+        found: dict[str, dict[str, str]] = {}
+        for claim in claims:
+            record = self.claims[claim]
+            found.setdefault(record["document"], {})[record["section"]] = self.claims.anchor(record["document"], record["section"])
+        return "; ".join(
+            f"{document} {', '.join(f'[{cell(section)}](CLAIMS.md#{anchor})' for section, anchor in sections.items())}"
+            for document, sections in found.items()
+        )
+
+    def finding_count(self) -> int:
+        """How many findings there are."""
+        return len(self.sources.findings)
+
+    def findings_table(self) -> str:
+        """One row a finding, with an anchor of its id."""
+        lines = ["| | What is wrong | What this build shows | Claims |", "|---|---|---|---|"]
+        for finding in self.sources.findings:
+            shown = self.told(finding.shows, f"finding {finding.id}")
+            waits = f"**Pending**, waits for {finding.pending}. " if finding.pending else ""
+            name = f'<a id="{finding.id.lower()}"></a>{finding.id}'
+            lines.append(f"| {name} | {cell(finding.title)} | {waits}{cell(shown)} | {self._places(finding.claims)} |")
+        return "\n".join(lines)
+
+    def retractions_table(self) -> str:
+        """One row a retracted quantity: its values, what they rested on with the old arithmetic, and what is said instead."""
+        lines = ["| Quantity | Values | Rested on | Old derivation | Contradicted by | Instead | Printed in |", "|---|---|---|---|---|---|---|"]
+        for entry in self.sources.retractions:
+            where = f"retraction {entry.id}"
+            values = "<br>".join(f"~~{self.claims.printed(claim)}~~" for claim in entry.shown)
+            derived = "<br>".join(self.claims.derivation(claim) for claim in entry.shown if self.claims[claim]["arithmetic"]) or "none"
+            told = (cell(self.told(getattr(entry, name), where)) for name in ("rested_on", "contradicted_by", "replaced_by"))
+            rested_on, contradicted_by, replaced_by = told
+            name = f'<a id="{entry.id.replace("_", "-")}"></a>{cell(entry.quantity)}'
+            places = self._places((*entry.shown, *entry.claims))
+            lines.append(f"| {name} | {values} | {rested_on} | {derived} | {contradicted_by} | {replaced_by} | {places} |")
+        return "\n".join(lines)
+
+    def sha256_of(self, name: str) -> str:
+        """Hex digest of a published file as this build has it."""
+        if name not in self.sources.files:
+            raise InputError("sources", name, "no such file", f"one of {', '.join(self.sources.files)}")
+        return sha256(self.sources.files[name])
+
+
+def render(template: str | Path, ledger: Ledger, sources: Sources | None = None) -> str:
     """Fill a template.
 
     Parameters
@@ -258,13 +359,15 @@ def render(template: str | Path, ledger: Ledger) -> str:
         Jinja2 template; undefined names are errors.
     ledger : Ledger
         The numbers that it may print.
+    sources : Sources, optional
+        What else it draws on.
 
     Raises
     ------
     InputError
-        Naming the template, the line, and the key or name at fault.
+        Naming the template, the line or heading, and the key or name at fault.
     """
-    template = Path(template)
+    template, sources = Path(template), sources or Sources()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(template.parent),
         undefined=jinja2.StrictUndefined,
@@ -274,11 +377,15 @@ def render(template: str | Path, ledger: Ledger) -> str:
         autoescape=False,
     )
     environment.globals.update(Quoting(ledger).functions())
+    environment.globals.update(sources.claims.functions() if sources.claims else {})
+    environment.globals.update(Telling(environment, sources).functions())
     try:
         loaded = environment.get_template(template.name)
         text = loaded.render()
     except InputError as error:
-        raise InputError(f"{template}, line {_line(error, template)}", error.field, error.found, error.expected) from None
+        at = f"{template}, line {_line(error, template)}"
+        place = at if error.source.startswith((ledger.source, "section")) else f"{at}, {error.source}"
+        raise InputError(place, error.field, error.found, error.expected) from None
     except jinja2.TemplateSyntaxError as error:
         raise InputError(template, f"line {error.lineno}", error.message, "a template that parses") from None
     except jinja2.TemplateNotFound:
@@ -286,12 +393,69 @@ def render(template: str | Path, ledger: Ledger) -> str:
     except jinja2.UndefinedError as error:
         raise InputError(f"{template}, line {_line(error, template)}", "name", error.message, "one that the environment defines") from None
     for passage in passages(text):
-        if SIMULATED_MARK in passage and SIMULATION_CAVEAT not in passage:
-            heading = passage.splitlines()[0]
-            raise InputError(template, heading, "simulated numbers without the standing caveat", "caveat() under the same heading")
-    return text.replace(SIMULATED_MARK, "")
+        _check_passage(template, passage)
+    text = text.translate(MARKS)
+    if found := retractions.reprinted(sources.retractions, text):
+        raise InputError(template, found[0], "a retracted value", "it under a heading about retractions, or nowhere")
+    return text
 
 
-def write(template: str | Path, numbers: str | Path, path: str | Path) -> None:
-    """Render a template with the numbers of a ledger file, and write it whole."""
-    write_atomically(path, render(template, Ledger.read(numbers)))
+def _check_passage(template: Path, passage: str) -> None:
+    heading = passage.partition("\n")[0].translate(MARKS)
+    if SIMULATED_MARK in passage and SIMULATION_CAVEAT not in passage:
+        raise InputError(template, heading, "simulated numbers without the standing caveat", "caveat() under the same heading")
+    if RETRACTED_MARK in passage and not on_retractions(passage):
+        raise InputError(template, heading, "retracted values", "as_retracted() as the heading of such a passage")
+    if PUBLISHED_MARK in passage and PUBLISHED_HEADING not in passage:
+        raise InputError(template, heading, "published values", "as_published() as the heading of a passage about claims")
+
+
+def write(template: str | Path, numbers: str | Path, path: str | Path, *, retracted: str | Path) -> None:
+    """Render a template with the numbers of a ledger file, and write it whole.
+
+    Parameters
+    ----------
+    template, numbers : str or Path
+    path : str or Path
+        The document to write.
+    retracted : str or Path
+        List of retractions: none of their values may stand in the document.
+    """
+    write_atomically(path, render(template, Ledger.read(numbers), Sources(retractions=retractions.read(retracted))))
+
+
+def write_on_claims(
+    template: str | Path,
+    path: str | Path,
+    *,
+    numbers: str | Path,
+    verdicts: str | Path,
+    titles: Sequence[str | Path],
+    found: str | Path,
+    retracted: str | Path,
+    files: Mapping[str, str | Path],
+) -> None:
+    """Render a template about published claims, findings and retractions, all held against the ledger first, and write it whole.
+
+    Parameters
+    ----------
+    template : str or Path
+    path : str or Path
+        The document to write.
+    numbers, verdicts : str or Path
+        Ledger and verdicts, as built.
+    titles : sequence of str or Path
+        Files of claims, for the documents' titles.
+    found, retracted : str or Path
+        Findings and retractions.
+    files : mapping of str to path
+        Published name of a file to where it is now.
+    """
+    ledger, records = Ledger.read(numbers), read_json(verdicts)
+    names = {content["name"]: content["title"] for content in map(read_yaml, titles)}
+    claims = Claims(str(verdicts), records, ledger, names)
+    listed, withdrawn = findings.read(found), retractions.read(retracted)
+    findings.check(found, listed, claims.values(), records)
+    retractions.check(retracted, withdrawn, records, read_json(numbers))
+    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()})
+    write_atomically(path, render(template, ledger, sources))
