@@ -20,6 +20,7 @@ rule all:
     default_target: True
     input:
         "results/verified.tsv",
+        rules.map_rules.output.rules,
 
 
 rule quick:
