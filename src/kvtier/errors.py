@@ -22,4 +22,4 @@ class InputError(ValueError):
 
     def __init__(self, source: str | Path, field: str, found: object, expected: str) -> None:
         self.source, self.field, self.found, self.expected = str(source), field, found, expected
-        super().__init__(" ".join(f"{source}: {field}: found {found!s}, expected {expected}".split()))
+        super().__init__(f"{source}: {field}: found {found!s}, expected {expected}".replace("\n", " "))
