@@ -26,7 +26,10 @@ rule all:
 rule quick:
     """The whole chain on a small workload (config/quick.yaml), into results/quick; its numbers are not the published ones."""
     input:
-        expand([built for built in PUBLISHED.values() if "{results}" in built], results="results/quick"),
+        expand(
+            [built for built in PUBLISHED.values() if "{results}" in built],
+            results="results/quick",
+        ),
 
 
 onstart:

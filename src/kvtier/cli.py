@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from kvtier.queries.impact import Impact
     from kvtier.terminal import Block
 
-OK, NOT_FOUND = 0, 1
-"""Exit codes; 1 also where an audit that must hold does not, or a file cannot be used. Click has 2 for a wrong call."""
+EXAMPLES = 4
+"""Known failures of an audit that are shown."""
+
+NOT_FOUND = 1
+"""Exit code; also where an audit that must hold does not, or a file cannot be used. Click has 2 for a wrong call."""
 
 
 class Commands(click.Group):
@@ -29,6 +33,9 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal that has no alpha shows a question mark.
+            stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -119,7 +126,7 @@ def explain(word: str, in_json: bool) -> None:
         claims = [{"id": name, **here.claims.by_name[name]} for name in found.claims]
         show_json({"asked": word, "how": found.how, "numbers": numbers, "claims": claims})
     elif len(numbers) == 1 and not (found.claims and found.how != "claim"):
-        show(*_claim_found(here, found), *_one_number(numbers[0]))
+        show(*_claim_found(here, found), *_one_number(here, numbers[0]))
     elif found.how == "claim":
         show(*_claim_found(here, found), _numbers_table(numbers, "Its numbers"))
     else:
@@ -135,7 +142,12 @@ def _pairs(values: dict[str, Any]) -> str:
     return "\n".join(f"{name} = {', '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in values.items())
 
 
-def _one_number(number: dict[str, Any]) -> list[Block]:
+def _elsewhere(root: Path) -> str:
+    """The top of the checkout, if that is not where we are."""
+    return "" if Path.cwd() == root else os.path.relpath(root)
+
+
+def _one_number(here: Checkout, number: dict[str, Any]) -> list[Block]:
     from kvtier.terminal import Fields, Table
 
     uncertainty = {name.replace("_", " "): f"{value:,.4g}" for name, value in number["uncertainty"].items()}
@@ -157,15 +169,19 @@ def _one_number(number: dict[str, Any]) -> list[Block]:
             ("script", number["script"]),
             ("settings", _pairs(number["params"])),
             ("remade by", number["command"]),
+            ("run it in", _elsewhere(here.root)),
             ("read from", number["source"]),
         ]
     )
     inputs = Table(["Input", "sha256", "File is"], [(item["path"], item["sha256"], item["now"]) for item in number["inputs"]])
     claims = Table(
-        ["Claim of v6.0", "Printed", "Verdict", "What it says"],
-        [(item["id"], f"{item['printed']} {item['unit']}".rstrip(), item["verdict"], item["says"]) for item in number["claims"]],
+        ["Claim of v6.0", "Printed", "Verdict", "Uses it for its", "What it says"],
+        [
+            (item["id"], f"{item['printed']} {item['unit']}".rstrip(), item["verdict"], item["uses_it_for"], item["says"])
+            for item in number["claims"]
+        ],
     )
-    return [about, inputs if inputs.rows else "", claims if claims.rows else "No claim of v6.0 is checked against it."]
+    return [about, inputs if inputs.rows else "", claims if claims.rows else "No verdict on a claim of v6.0 rests on it."]
 
 
 def _numbers_table(numbers: Iterable[dict[str, Any]], title: str) -> Block:
@@ -241,7 +257,7 @@ def impact(path: str, all_keys: bool, in_json: bool) -> None:
     place = here.relative(path, Path.cwd())
     if not queries.exists(here, place):
         near = queries.similar(here, place)
-        fail(f"{place}: no such file, and no rule makes it{f'; nearest: ' + ', '.join(near) if near else ''}")
+        fail(f"{place}: no such file, and no rule makes it{'; nearest: ' + ', '.join(near) if near else ''}")
     if here.rules.stale:
         warn(f"results/rules.json is older than {here.rules.stale[0]}; `snakemake --cores all results/rules.json` renews it")
     found = queries.of_file(here, place)
@@ -394,19 +410,27 @@ def _audit_blocks(outcomes: Sequence[Any], every: bool) -> list[Block]:
         groups.setdefault((outcome.file, outcome.audit, outcome.must_hold), []).append(outcome)
     rows = []
     for (file, name, must_hold), group in groups.items():
-        said = next((word for word in ("nothing checked", "FAILS", "defect seen") if any(o.said == word for o in group)), "holds")
+        said = next((word for word in ("nothing checked", "FAILS", "known failure") if any(o.said == word for o in group)), "holds")
         counts = (len(group), sum(o.checked for o in group), sum(o.failed for o in group))
         rows.append((name, *(f"{count:,}" for count in counts), "yes" if must_hold else "no", said, file))
     heads = ["Audit", "Subjects", "Checked", "Failed", "Must hold", "Outcome", "Read from"]
     sums = Table(heads, rows, frozenset(heads[1:4]), "Audits of the last build")
-    listed = [o for o in outcomes if every or o.failed or o.broken]
+    groups_shown = [(group, group if every else [o for o in group if o.failed or o.broken]) for group in groups.values()]
+    listed, left_out = [], []
+    for group, shown in groups_shown:
+        # What breaks the build is never left out.
+        kept = shown if every or group[0].must_hold else shown[:EXAMPLES]
+        listed += kept
+        if len(kept) < len(shown):
+            left_out.append(f"{len(shown) - len(kept)} of {group[0].audit}")
     details = Table(
         ["Audit", "Subject", "Checked", "Failed", "Outcome", "Note"],
         [(o.audit, o.subject, f"{o.checked:,}", f"{o.failed:,}", o.said, o.note) for o in listed],
         frozenset({"Checked", "Failed"}),
         "Every subject" if every else "Failures",
     )
-    return [sums, details if listed else "", "" if every else "--all lists every subject."]
+    more = f"Left out: {', '.join(left_out)}; " if left_out else ""
+    return [sums, details if listed else "", "" if every else f"{more}--all lists every subject."]
 
 
 def _snakemake(root: Path, arguments: Sequence[str], quiet: bool = False) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 COLOURS = {
     "contradicted": "red",
@@ -20,7 +23,7 @@ COLOURS = {
     "untraceable": "yellow",
     "pending": "yellow",
     "provisional": "yellow",
-    "defect seen": "yellow",
+    "known failure": "yellow",
     "reproduced": "green",
     "reproduced exactly": "green",
     "holds": "green",
@@ -77,6 +80,13 @@ def _lines(text: str) -> Iterator[tuple[bool, str]]:
     return ((position == 0, line) for position, line in enumerate(text.splitlines()))
 
 
+def _title(words: str) -> Text | None:
+    """A title in which brackets are brackets."""
+    from rich.text import Text
+
+    return Text(words) if words else None
+
+
 def _rich(block: Block) -> object:
     from rich import box
     from rich.table import Table as RichTable
@@ -86,14 +96,14 @@ def _rich(block: Block) -> object:
         return Text(block)
     if isinstance(block, Fields):
         grid = RichTable.grid(padding=(0, 2))
-        grid.title, grid.title_justify, grid.title_style = block.title or None, "left", "bold"
+        grid.title, grid.title_justify, grid.title_style = _title(block.title), "left", "bold"
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
         for name, text in block.pairs:
             if text:
                 grid.add_row(name, Text(text, style=COLOURS.get(text, "")))
         return grid
-    table = RichTable(title=block.title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = RichTable(title=_title(block.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for head in block.columns:
         table.add_column(head, justify="right" if head in block.right else "left", overflow="fold")
     for row in block.rows:

@@ -41,15 +41,22 @@ def map_of_rules(_):
     from snakemake.io import strip_wildcard_constraints
 
     def filled(items):
-        return sorted(strip_wildcard_constraints(str(item)).replace("{results}", "results") for item in items)
+        return sorted(
+            strip_wildcard_constraints(str(item)).replace("{results}", "results")
+            for item in items
+        )
 
     return {
         made.name: {
             "file": str(Path(made.snakefile).relative_to(Path.cwd())),
-            "script": str(Path("workflow/rules", made.script).resolve().relative_to(Path.cwd())),
+            "script": str(
+                Path("workflow/rules", made.script).resolve().relative_to(Path.cwd())
+            ),
             "inputs": filled(made.input),
             "outputs": filled(made.output),
-            "settings": sorted(name for name, value in made.params.items() if callable(value)),
+            "settings": sorted(
+                name for name, value in made.params.items() if callable(value)
+            ),
         }
         for made in workflow.rules
         if made.script and made.output and made.name != "map_rules"
@@ -66,7 +73,10 @@ rule map_rules:
         "results/logs/map_rules.log",
     params:
         rules=map_of_rules,
-        published=lambda _: {path: template.replace("{results}", "results") for path, template in PUBLISHED.items()},
+        published=lambda _: {
+            path: template.replace("{results}", "results")
+            for path, template in PUBLISHED.items()
+        },
     message:
         "Rules: who reads and makes what"
     script:

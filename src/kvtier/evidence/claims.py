@@ -268,4 +268,5 @@ def record(judged: Judged) -> dict[str, Any]:
         "reason": judged.reason,
         "keys": list(claim.keys),
         "arithmetic": list(claim.arithmetic),
+        "challenge": claim.challenge,
     }

@@ -39,7 +39,7 @@ class Outcome:
             return "nothing checked"
         if not self.failed:
             return "holds"
-        return "FAILS" if self.must_hold else "defect seen"
+        return "FAILS" if self.must_hold else "known failure"
 
 
 def _rows(root: Path, path: Path) -> Iterable[Outcome]:

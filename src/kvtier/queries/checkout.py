@@ -28,6 +28,7 @@ CLAIM_FIELDS = (
     "reason",
     "keys",
     "arithmetic",
+    "challenge",
 )
 RULE_FIELDS = ("file", "script", "inputs", "outputs", "settings")
 

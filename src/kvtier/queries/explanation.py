@@ -42,18 +42,22 @@ def _input(checkout: Checkout, path: str, recorded: str) -> dict[str, str]:
     return {"path": path, "sha256": recorded, "now": now}
 
 
-def checked_against(checkout: Checkout, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Claims that are checked against any of the numbers, directly or in their arithmetic."""
+def _named(*expressions: str) -> set[str]:
+    """Keys that arithmetic refers to."""
+    return {key for expression in expressions for key in re.findall(r"""num\(["']([^"']+)["']""", expression)}
+
+
+def uses(claim: Mapping[str, Any]) -> dict[str, str]:
+    """The numbers that a verdict rests on, each with its part in it: the value itself, the arithmetic, or the challenge."""
+    found = dict.fromkeys(_named(claim["challenge"]), "challenge")
+    found |= dict.fromkeys(_named(*claim["arithmetic"]), "arithmetic")
+    return found | dict.fromkeys(claim["keys"], "value")
+
+
+def resting_on(checkout: Checkout, keys: Iterable[str]) -> list[str]:
+    """Claims whose verdict rests on any of the numbers."""
     wanted = set(keys)
-    found = {}
-    for name, claim in checkout.claims.by_name.items():
-        used = {
-            *claim["keys"],
-            *(key for expression in claim["arithmetic"] for key in re.findall(r"""num\(["']([^"']+)["']""", expression)),
-        }
-        if used & wanted:
-            found[name] = claim
-    return found
+    return [name for name, claim in checkout.claims.by_name.items() if wanted.intersection(uses(claim))]
 
 
 def of_number(checkout: Checkout, key: str) -> dict[str, Any]:
@@ -71,8 +75,12 @@ def of_number(checkout: Checkout, key: str) -> dict[str, Any]:
         **{field: record[field] for field in ("value", "display", "unit", "label", "status", "definition", "uncertainty")},
         "caveats": caveats,
         "claims": [
-            {"id": name, **{field: claim[field] for field in ("printed", "unit", "verdict", "says", "reason")}}
-            for name, claim in checked_against(checkout, [key]).items()
+            {
+                "id": name,
+                "uses_it_for": uses(claim)[key],
+                **{field: claim[field] for field in ("printed", "unit", "verdict", "says", "reason")},
+            }
+            for name, claim in ((name, checkout.claims.by_name[name]) for name in resting_on(checkout, [key]))
         ],
         "rule": record["rule"],
         "rule_at": place(checkout, record["rule"]),

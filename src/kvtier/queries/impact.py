@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kvtier.queries.checkout import Checkout, RuleMap
-from kvtier.queries.explanation import checked_against, nearest
+from kvtier.queries.explanation import nearest, resting_on
 
 CONFIGURATION = "config/full.yaml"
 """What the settings of the rules come from."""
@@ -47,7 +47,7 @@ class Impact:
     documents : dict of str to str
         Published document or figure to the reason.
     claims : tuple of str
-        Claims whose verdict is taken from one of the numbers.
+        Claims whose verdict rests on one of the numbers.
     """
 
     path: str
@@ -151,7 +151,7 @@ def of_file(checkout: Checkout, path: str) -> Impact:
     affected = downstream(direct, rules)
     ledger = checkout.numbers.by_name
     keys = tuple(key for key, record in ledger.items() if record["rule"] in affected)
-    claims = tuple(checked_against(checkout, keys))
+    claims = tuple(resting_on(checkout, keys))
     if "judge_claims" in direct:
         claims = tuple(checkout.claims.by_name)
     known = [*ledger, *checkout.claims.by_name]
