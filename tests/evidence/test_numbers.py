@@ -1,7 +1,9 @@
 """A number's name, its one rounding, and the ledger that takes each key once."""
 
 import json
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,13 @@ from kvtier.evidence import numbers
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.files import sha256
+
+
+@pytest.fixture
+def in_checkout(tmp_path, monkeypatch):
+    (tmp_path / "data/measured").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @dataclass
@@ -56,9 +65,10 @@ def test_display_is_rounded_once_with_thousands(value, digits, display):
     assert number(value=value, digits=digits).display == display
 
 
-def test_written_number_has_its_papers(tmp_path):
-    rows = tmp_path / "rows.csv"
+def test_written_number_has_its_papers(in_checkout, tmp_path):
+    rows = in_checkout / "data/measured/rows.csv"
     rows.write_text("a\n1\n")
+    rows = rows.relative_to(in_checkout)
     code = tmp_path / "code.py"
     code.write_text("")
     path = tmp_path / "out/sweep.json"
@@ -87,9 +97,9 @@ def test_status_goes_into_the_ledger(tmp_path):
     assert json.loads(path.read_text(encoding="utf-8"))["a.x"]["status"] == "withdrawn"
 
 
-def test_order_of_parameters_and_inputs_does_not_show(tmp_path):
-    (one := tmp_path / "one.csv").write_text("1")
-    (two := tmp_path / "two.csv").write_text("2")
+def test_order_of_parameters_and_inputs_does_not_show(in_checkout, tmp_path):
+    (one := Path("data/measured/one.csv")).write_text("1")
+    (two := Path("data/measured/two.csv")).write_text("2")
     numbers.write(tmp_path / "a.json", [number()], Job(params={"x": 1, "y": 2}, input=[one, two]))
     numbers.write(tmp_path / "b.json", [number()], Job(params={"y": 2, "x": 1}, input=[two, one]))
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
@@ -152,3 +162,37 @@ def test_fragment_that_is_no_mapping(tmp_path):
 def test_a_value_that_is_no_number(value):
     with pytest.raises(InputError, match=r"sim\.rev2\.hit"):
         number(value=value)
+
+
+@pytest.mark.parametrize(
+    ("read", "label", "passes"),
+    [
+        ([], Label.SIMULATED, True),
+        ([], Label.MEASURED, False),
+        (["data/measured/rows.csv"], Label.MEASURED, True),
+        (["data/measured/rows.csv", "data/inputs/models.csv"], Label.MEASURED, False),
+        (["data/measured/rows.csv", "data/inputs/models.csv"], Label.ANALYTICAL, True),
+        (["results/simulate/revision2/e1.parquet"], Label.MEASURED, False),
+        (["results/quick/simulate/revision2/e1.parquet"], Label.SIMULATED, True),
+        (["data/inputs/models.csv"], Label.SIMULATED, False),
+        (["data/inputs/models.csv"], Label.VENDOR, True),
+    ],
+)
+def test_no_number_claims_more_than_what_its_rule_read(in_checkout, read, label, passes):
+    for path in map(Path, read):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1")
+    job = Job(input=[*read, "src/kvtier/files.py"])
+    claim = Number("a.x", 1, "", 0, label, "x")
+    if passes:
+        numbers.write("out.json", [claim], job)
+    else:
+        with pytest.raises(InputError, match=f"label {re.escape(label)}, expected .* or weaker"):
+            numbers.write("out.json", [claim], job)
+        assert not Path("out.json").exists()
+
+
+def test_a_file_of_no_known_kind_has_no_class(in_checkout):
+    Path("notes.csv").write_text("1")
+    with pytest.raises(InputError, match=r"notes\.csv: evidence class"):
+        numbers.write("out.json", [number()], Job(input=["notes.csv"]))

@@ -12,10 +12,35 @@ from typing import Any
 
 from kvtier.errors import InputError
 from kvtier.evidence import provenance
-from kvtier.evidence.labels import Label, Status
+from kvtier.evidence.labels import Label, Status, weakest
 from kvtier.files import read_json, write_atomically
 
 KEY = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+
+
+SOURCES = {
+    r"data/measured/": Label.MEASURED,
+    r"results(/quick)?/simulate/": Label.SIMULATED,
+    r"data/inputs/": Label.ANALYTICAL,
+}
+"""What a rule reads, by path, and the strongest class that a number made from it may carry. A rule that reads no data simulates."""
+
+
+def strongest_allowed(inputs: Iterable[str]) -> Label:
+    """Strongest class of a number made from these files: that of the weakest of them.
+
+    Raises
+    ------
+    InputError
+        If a file is of no known kind.
+    """
+    classes = []
+    for path in inputs:
+        known = [label for pattern, label in SOURCES.items() if re.match(pattern, path)]
+        if not known:
+            raise InputError(path, "evidence class", "a file of no known kind", f"one under {', '.join(SOURCES)}")
+        classes += known
+    return weakest(classes) if classes else Label.SIMULATED
 
 
 @dataclass(frozen=True)
@@ -78,13 +103,16 @@ def write(path: str | Path, numbers: Iterable[Number], job: Any) -> None:
     Raises
     ------
     InputError
-        If two numbers share a key.
+        If two numbers share a key, or one claims a stronger class than what the rule read allows.
     """
     papers = provenance.of_job(job)
+    allowed = strongest_allowed(papers["inputs"])
     fragment: dict[str, Any] = {}
     for number in numbers:
         if number.key in fragment:
             raise InputError(path, number.key, "the key twice", "one number a key")
+        if number.label.rank < allowed.rank:
+            raise InputError(path, number.key, f"label {number.label}", f"{allowed} or weaker: what rule {job.rule} read allows no more")
         fragment[number.key] = {**asdict(number), "display": number.display, **papers}
         del fragment[number.key]["digits"]
     write_atomically(path, json.dumps(fragment, indent=1, ensure_ascii=False) + "\n")
