@@ -13,12 +13,14 @@ include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
 include: "workflow/rules/publication.smk"
+include: "workflow/rules/lint.smk"
 
 
 rule all:
     """Rebuild everything and compare it with the published copy."""
     default_target: True
     input:
+        rules.lint_documents.output,
         "results/verified.tsv",
         rules.map_rules.output.rules,
 

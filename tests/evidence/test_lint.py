@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from kvtier.errors import InputError
+from kvtier.evidence import lint
+from kvtier.files import read_yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED = {r"\bRevision [123]\b": "name of a revision", r"\bAugust \d{4}\b": "a date"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The hit rate is 44.18 %.", [(1, "44.18")]),
+        ("one\ntwo\n≈427,000 tokens", [(3, "≈427,000")]),
+        ("−0.21 points and +34.15", [(1, "−0.21"), (1, "+34.15")]),
+        ("| LRU | 38.34 |", [(1, "38.34")]),
+    ],
+)
+def test_a_typed_number_is_found_with_its_line(text, found):
+    assert lint.bare_numbers(text, ALLOWED) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The hit rate is {{ num("sim.rev2.e1.32.lru.hit") }}.',
+        "{# 12 #}{% set budget = 32 %}",
+        "`sim.rev2.e1.32.lru.hit` and\n```sh\nsnakemake --cores 2\n```",
+        "[figures](figures/2.svg) <!-- 17 -->",
+        "Revision 2 of August 2026",
+        "gb10 and vllm2 and x16",
+    ],
+)
+def test_what_is_printed_by_key_or_excused_passes(text):
+    assert lint.bare_numbers(text, ALLOWED) == []
+
+
+def test_an_excuse_covers_its_own_place_only():
+    assert lint.bare_numbers("Revision 2 reaches 2 %", ALLOWED) == [(1, "2")]
+
+
+def test_lines_are_right_after_what_is_hidden():
+    assert lint.bare_numbers("```\n1\n2\n```\n{% if\n3 %}\n7 blocks", ALLOWED) == [(7, "7")]
+
+
+def test_a_file_with_a_bare_number_is_refused(tmp_path):
+    page = tmp_path / "page.md.j2"
+    page.write_text("Good.\nThe rate is 44.18 %.\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"page\.md\.j2: line 2: found the bare number 44\.18, expected num\(\) of a key, or an allowed pattern"):
+        lint.check([str(page)], ALLOWED)
+    page.write_text("Good.\n", encoding="utf-8")
+    assert lint.check([str(page)], ALLOWED) == 1
+
+
+def test_the_projects_own_texts_hold_no_bare_number():
+    allowed = read_yaml(ROOT / "data/published/allowed_numbers.yaml")
+    texts = [ROOT / "README.md", *sorted((ROOT / "src/kvtier/publish/templates").glob("*.j2"))]
+    assert lint.check([str(text) for text in texts], allowed) == len(texts)
