@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -510,3 +511,51 @@ def test_every_number_of_the_published_ledger_is_explained_by_a_rule_of_its_own_
     for name in sorted({record["rule"] for record in ledger.values()}):
         assert name in rules
         assert f'"{{results}}/numbers/{name}.json"' in "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+
+
+@pytest.fixture(scope="module")
+def mapped(tmp_path_factory):
+    """A copy of the project with the map of its rules, and nothing else built."""
+    project = tmp_path_factory.mktemp("mapped")
+    for part in ("config", "data", "src", "workflow"):
+        shutil.copytree(ROOT / part, project / part)
+    for part in ("Snakefile", "pyproject.toml"):
+        shutil.copy2(ROOT / part, project / part)
+    environment = {**os.environ, "PYTHONPATH": str(project / "src")}
+    run = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "1", "results/rules.json"],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return project
+
+
+@pytest.mark.parametrize(
+    ("path", "makers"),
+    [
+        ("src/kvtier/measure/fit.py", {"fit_decode"}),
+        ("src/kvtier/simulate/revision1.py", {"audit_victims"}),
+        ("workflow/scripts/tabulate_tiers.py", {"tabulate_tiers"}),
+        ("data/measured/gb10-2026-08-19/streaming.csv", {"fit_decode"}),
+        ("tests", set()),
+    ],
+)
+def test_the_map_of_the_project_says_whose_numbers_a_change_moves(mapped, monkeypatch, path, makers):
+    """The dry runs of tests/workflow name the same rules."""
+    monkeypatch.chdir(mapped)
+    (mapped / "tests").mkdir(exist_ok=True)
+    found = json.loads(ask("impact", path, "--json"))
+    assert {item["rule"] for item in found["numbers"]} == makers
+    assert makers <= set(found["rules"]["direct"])
+    assert bool(found["documents"]) == bool(makers)
+
+
+def test_settings_of_the_project_reach_the_sweeps_and_not_the_measurements(mapped, monkeypatch):
+    monkeypatch.chdir(mapped)
+    direct = json.loads(ask("impact", "config/full.yaml", "--json"))["rules"]["direct"]
+    assert {"sweep_revision2_budgets", "audit_victims", "tabulate_capacity"} <= set(direct)
+    assert not {"fit_decode", "collect_numbers"} & set(direct)
+    assert json.loads(ask("impact", "config/quick.yaml", "--json"))["why"] == "is not read by the full build"

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+from snakemake.io import strip_wildcard_constraints
+
 from kvtier.config import load
 from kvtier.errors import InputError
 from kvtier.evidence.provenance import import_closure, imported_modules
@@ -33,3 +35,32 @@ def code_of(script):
 def setting(section, key):
     """A parameter from the configuration of the build that the wildcard {results} names."""
     return lambda wildcards: SETTINGS[wildcards.results][section][key]
+
+
+def from_top(path):
+    """A path as seen from the top of the checkout, where snakemake runs."""
+    return str(Path(path).resolve().relative_to(Path.cwd().resolve()))
+
+
+def map_of_rules(_):
+    """By name: where a rule of the full build is defined, its script, the files it reads and makes, the names of its settings."""
+
+    def filled(items):
+        return sorted(
+            strip_wildcard_constraints(str(item)).replace("{results}", "results")
+            for item in items
+        )
+
+    return {
+        made.name: {
+            "file": from_top(made.snakefile),
+            "script": from_top(Path(made.snakefile).parent / made.script),
+            "inputs": filled(made.input),
+            "outputs": filled(made.output),
+            "settings": sorted(
+                name for name, value in made.params.items() if callable(value)
+            ),
+        }
+        for made in workflow.rules
+        if made.script and made.output and made.name != "map_rules"
+    }

@@ -36,37 +36,11 @@ rule collect_numbers:
         "../scripts/collect_numbers.py"
 
 
-def map_of_rules(_):
-    """Files of every rule of the full build: what it is defined in, runs, reads and makes, and which settings it has."""
-    from snakemake.io import strip_wildcard_constraints
-
-    def filled(items):
-        return sorted(
-            strip_wildcard_constraints(str(item)).replace("{results}", "results")
-            for item in items
-        )
-
-    return {
-        made.name: {
-            "file": str(Path(made.snakefile).relative_to(Path.cwd())),
-            "script": str(
-                Path("workflow/rules", made.script).resolve().relative_to(Path.cwd())
-            ),
-            "inputs": filled(made.input),
-            "outputs": filled(made.output),
-            "settings": sorted(
-                name for name, value in made.params.items() if callable(value)
-            ),
-        }
-        for made in workflow.rules
-        if made.script and made.output and made.name != "map_rules"
-    }
-
-
 rule map_rules:
     """Which rule reads and makes which files, for `kvtier impact`. Evidence: none; it holds no number."""
     input:
         code=code_of("map_rules"),
+        workflow=["Snakefile", *sorted(map(str, Path("workflow/rules").glob("*.smk")))],
     output:
         rules="results/rules.json",
     log:

@@ -24,7 +24,8 @@ ALL_RULES = {
 LEDGERS = ("results/numbers.json", "results/claims.json")
 """Read by key: what reads one of them moves with the keys it prints, not with the file."""
 
-DOCUMENTS = frozenset({".md", ".html", ".pdf", ".svg", ".png", ".ipynb"})
+FIGURES = frozenset({".svg", ".png"})
+DOCUMENTS = FIGURES | {".md", ".html", ".pdf", ".ipynb"}
 """Suffixes of what is made to be read."""
 
 TOKEN = re.compile(r"`([a-z0-9_<>.]*\.[a-z0-9_<>.]+)`")
@@ -117,10 +118,8 @@ def _documents(checkout: Checkout, affected: Collection[str], names: Collection[
             if name in affected:
                 yield shown, "made from it"
                 continue
-            ledgers = set(LEDGERS).intersection(rule["inputs"])
-            others = [path for path in rule["inputs"] if path.startswith("results/") and path not in ledgers]
-            if not ledgers or not names or others:
-                # A figure draws its own tables; the ledger only words its caption with numbers of the same tables.
+            # A figure draws its own tables; the ledger only words its caption with numbers of the same tables.
+            if not names or Path(built).suffix in FIGURES or not set(LEDGERS).intersection(rule["inputs"]):
                 continue
             file = next((path for path in (Path(checkout.root, built), Path(checkout.root, shown)) if path.is_file()), None)
             text = file.read_text(encoding="utf-8", errors="replace") if file else ""
