@@ -1,4 +1,6 @@
+import dataclasses
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -6,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from kvtier.errors import InputError
+from kvtier.evidence import findings, retractions
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
+from kvtier.files import read_json, sha256
 from kvtier.publish import documents
 from kvtier.publish.ledger import Ledger
+from kvtier.publish.verdicts import Claims
 
-CANONICAL = Path(documents.__file__).parent / "templates" / "CANONICAL-NUMBERS.md.j2"
+TEMPLATES = Path(documents.__file__).parent / "templates"
+CANONICAL = TEMPLATES / "CANONICAL-NUMBERS.md.j2"
+ROOT = Path(__file__).parents[2]
+RETRACTED = ROOT / "data/published/retractions.yaml"
 
 
 @pytest.fixture
@@ -41,7 +49,7 @@ def test_nothing_is_half_written(tmp_path, numbers):
     template, page = tmp_path / "page.md.j2", tmp_path / "deep" / "page.md"
     template.write_text('first\n{{ num("no.such") }}\n', encoding="utf-8")
     with pytest.raises(InputError):
-        documents.write(template, numbers, page)
+        documents.write(template, numbers, page, retracted=RETRACTED)
     assert not page.parent.exists()
 
 
@@ -50,14 +58,14 @@ def test_an_old_page_survives_a_failure(tmp_path, numbers):
     page.write_text("old", encoding="utf-8")
     template.write_text('{{ num("no.such") }}', encoding="utf-8")
     with pytest.raises(InputError):
-        documents.write(template, numbers, page)
+        documents.write(template, numbers, page, retracted=RETRACTED)
     assert page.read_text(encoding="utf-8") == "old"
 
 
 def test_makes_the_folder_that_is_missing(tmp_path, numbers):
     template, page = tmp_path / "page.md.j2", tmp_path / "deep" / "er" / "page.md"
     template.write_text('{{ num("analytic.hbm.capacity_gb") }}', encoding="utf-8")
-    documents.write(template, numbers, page)
+    documents.write(template, numbers, page, retracted=RETRACTED)
     assert page.read_text(encoding="utf-8") == "192 GB"
 
 
@@ -196,11 +204,133 @@ def test_the_canonical_template_types_no_decimal():
 def test_bytes_do_not_depend_on_the_process(tmp_path, numbers):
     template = tmp_path / "page.md.j2"
     template.write_text('{{ caveat() }}\n{{ grid("sim.rev2.e1.<gib>.<policy>.hit", "gib", "policy", corner="HBM") }}', encoding="utf-8")
-    write = "import sys; from kvtier.publish import documents; documents.write(*sys.argv[1:])"
+    write = "import sys; from kvtier.publish import documents; documents.write(*sys.argv[1:4], retracted=sys.argv[4])"
     pages = []
     for seed, zone in (("0", "UTC"), ("4242", "Pacific/Auckland")):
         page = tmp_path / f"{seed}.md"
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone}
-        subprocess.run([sys.executable, "-c", write, template, numbers, page], env=environment, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", write, template, numbers, page, RETRACTED], env=environment, check=True, timeout=60)
         pages.append(page.read_bytes())
     assert pages[0] == pages[1]
+
+
+@pytest.fixture(scope="module")
+def published():
+    """Claims, findings and retractions of the published copy, and its ledger."""
+    ledger = Ledger.read(ROOT / "data/numbers.json")
+    claims = Claims("claims.json", read_json(ROOT / "data/claims.json"), ledger, {"appendix": "Appendix"})
+    files = {name: ROOT / name for name in ("data/results_v2.json", "src/kvtier/simulate/revision1.py")}
+    listed = findings.read(ROOT / "data/published/findings.yaml")
+    return ledger, documents.Sources(claims, listed, retractions.read(RETRACTED), files)
+
+
+@pytest.fixture
+def tell(tmp_path, published):
+    def tell(text: str) -> str:
+        template = tmp_path / "page.md.j2"
+        template.write_text(text, encoding="utf-8")
+        return documents.render(template, *published)
+
+    return tell
+
+
+CLAIM, RETRACTED_CLAIM = "appendix.s16.tokens_16x4k", "retractions.s1.hit_rate"
+
+
+def test_a_published_value_is_printed_as_printed(tell):
+    assert tell(f'{{{{ as_published("Claims") }}}}\n{{{{ printed("{CLAIM}") }}}}') == "## Claims\n150 tok/s"
+    assert tell('{{ as_published("Claims") }}\n{{ printed("appendix.s14.positions", 1) }}').endswith("\n11,078 positions")
+
+
+@pytest.mark.parametrize("place", ["", "# Results\n", '{{ as_published("Claims") }}\n# Results\n'])
+def test_a_published_value_stands_in_passages_about_claims_alone(tell, place):
+    with pytest.raises(InputError, match="found published values, expected as_published"):
+        tell(f'{place}{{{{ printed("{CLAIM}") }}}}')
+
+
+@pytest.mark.parametrize("place", ["", '{{ as_published("Claims") }}\n', '{{ as_retracted("Withdrawn") }}\n# Results\n'])
+def test_a_retracted_value_stands_in_passages_about_retractions_alone(tell, place):
+    with pytest.raises(InputError, match="found retracted values, expected as_retracted"):
+        tell(f'{place}{{{{ printed("{RETRACTED_CLAIM}") }}}}')
+
+
+def test_a_retracted_value_stands_under_a_heading_that_says_so(tell):
+    assert tell(f'{{{{ as_retracted("What was retracted") }}}}\n{{{{ printed("{RETRACTED_CLAIM}") }}}}').endswith("\n97 %")
+    with pytest.raises(InputError, match="a heading that does not say so"):
+        tell('{{ as_retracted("Results") }}')
+
+
+def test_a_withdrawn_number_stands_in_passages_about_retractions_alone(tell):
+    number = '{{ caveat() }}\n{{ withdrawn("sim.rev1.budgets.32.lru.hit") }}'
+    assert "61.32 %" in tell('{{ as_retracted("Superseded") }}\n' + number)
+    with pytest.raises(InputError, match="found retracted values"):
+        tell("# Results\n" + number)
+    with pytest.raises(InputError, match="a number that is stands"):
+        tell('{{ withdrawn("analytic.hbm.capacity_gb") }}')
+
+
+def test_a_retracted_value_that_is_typed_fails(tell):
+    with pytest.raises(InputError, match="hit_rate: a 97% hit rate"):
+        tell("# Results\n\na 97% hit rate\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ('printed("appendix.gone")', r"line 2, claims\.json: appendix\.gone: found no such claim"),
+        ('printed("appendix.s14.positions", 2)', r"line 2, claims\.json: appendix\.s14\.positions: found 2 printed numbers"),
+        ('derivation("appendix.gone")', r"line 2, claims\.json: appendix\.gone: found no such claim"),
+        ('withdrawn("sim.gone")', r"line 2: sim\.gone: found no such key"),
+        ('sha256_of("gone")', r"line 2, sources: gone: found no such file"),
+        ('rule_of("gone")', r"line 2, sources: gone: found no rule"),
+    ],
+)
+def test_what_is_unknown_names_template_and_line(tell, call, message):
+    with pytest.raises(InputError, match=rf"page\.md\.j2, {message}"):
+        tell(f"one\n{{{{ {call} }}}}\n")
+
+
+def test_a_derivation_shows_the_values_that_it_refers_to(tell):
+    found = tell('{{ as_retracted("Retracted") }}\n{{ derivation("retractions.s1.ttft") }}')
+    assert found.endswith("\n43 / 16.4 / (43 / 256) = 15.6098")
+
+
+def test_verdicts_add_up(tell, published):
+    rows = [line.split("|") for line in tell("{{ verdict_counts() }}").splitlines()[2:]]
+    counts = [int(row[-2].strip()) for row in rows]
+    assert sum(counts[:-1]) == counts[-1] == len(published[1].claims.records)
+
+
+def test_a_list_of_a_verdict_holds_all_places_of_a_claim(tell, published):
+    found = tell('{{ as_published("Contradicted") }}\n{{ verdict_list("contradicted") }}')
+    for record in published[1].claims.records.values():
+        if record["verdict"] == "contradicted":
+            assert f"| {record['printed']}".replace(" to ", " ") in found.replace(" to ", " ")
+            assert f"[{record['document']}: {record['section']}]" in found
+    assert SIMULATION_CAVEAT in found
+
+
+def test_a_retracted_claim_is_struck_through_in_tables(tell):
+    found = tell('{{ as_published("Claims") }}\n{{ section_table("retractions", "1. Retracted claims") }}')
+    assert "| ~~97 %~~ |" in found
+    assert "| 97 % |" not in found
+
+
+def test_the_digest_is_that_of_the_file(tell):
+    name = "src/kvtier/simulate/revision1.py"
+    assert tell(f'{{{{ sha256_of("{name}") }}}}') == sha256(ROOT / name)
+
+
+@pytest.mark.parametrize("template", ["CANONICAL-NUMBERS.md.j2", "RETRACTIONS.md.j2", "ERRATUM.md.j2"])
+def test_every_key_of_a_template_is_needed(template, published):
+    """Without any one of the numbers that it names outright, the document is not written and the message says where."""
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    _, sources = published
+    records = read_json(ROOT / "data/numbers.json")
+    keys = [key for key in records if re.search(rf'(num|signed|withdrawn)\("{re.escape(key)}"\)', text)]
+    assert keys or template.startswith("CANONICAL")
+    for key in keys[:: max(1, len(keys) // 10)]:
+        less = Ledger("numbers.json", {name: record for name, record in records.items() if name != key})
+        claims = Claims("claims.json", sources.claims.records, less)
+        with pytest.raises(InputError, match=rf"{re.escape(template)}, line \d+(, [^:]+)?: {re.escape(key)}: found no such key"):
+            documents.render(TEMPLATES / template, less, dataclasses.replace(sources, claims=claims))

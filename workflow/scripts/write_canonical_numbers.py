@@ -5,4 +5,4 @@ from kvtier.publish import documents
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        documents.write(snakemake.input.template, snakemake.input.numbers, snakemake.output.document)
+        documents.write(snakemake.input.template, snakemake.input.numbers, snakemake.output.document, retracted=snakemake.input.retracted)

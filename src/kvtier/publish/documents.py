@@ -7,10 +7,11 @@ published value outside a passage about claims, or a retracted one outside a pas
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,11 @@ class Quoting:
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
         quoting = (self.num, self.unc, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
-        building = (self.withdrawn, self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
-        return {function.__name__: function for function in (*quoting, *building)}
+        building = (self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
+        return {function.__name__: function for function in (*quoting, *building, self.withdrawn)} | {
+            "policy_name": series.title,
+            "cell": cell,
+        }
 
     def quote(self, key: str) -> Quote:
         """A number that may be printed here."""
@@ -268,12 +272,19 @@ class Sources:
         Retracted values, none of which the document may print outside passages about retractions.
     files : mapping of str to Path
         Published name of a file to where it is now.
+    rules : mapping of str to str
+        Published name of a file to the rule that makes it.
     """
 
     claims: Claims | None = None
     findings: Sequence[Finding] = ()
     retractions: Sequence[Retraction] = ()
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    rules: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def _linked(finding: re.Match[str]) -> str:
+    return f"[{finding[0]}](#{finding[0].lower()})"
 
 
 class Telling:
@@ -285,7 +296,16 @@ class Telling:
 
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
-        given = (self.findings_table, self.finding_count, self.retractions_table, self.sha256_of, self.told)
+        given = (
+            self.findings_table,
+            self.finding_count,
+            self.retractions_table,
+            self.sha256_of,
+            self.file_names,
+            self.fields_of,
+            self.rule_of,
+            self.told,
+        )
         return {function.__name__: function for function in given}
 
     def told(self, text: str, where: str) -> str:
@@ -331,23 +351,43 @@ class Telling:
 
     def retractions_table(self) -> str:
         """One row a retracted quantity: its values, what they rested on with the old arithmetic, and what is said instead."""
-        lines = ["| Quantity | Values | Rested on | Old derivation | Contradicted by | Instead | Printed in |", "|---|---|---|---|---|---|---|"]
+        heads = ("Quantity", "Values", "Rested on", "Old derivation", "Contradicted by", "Instead", "Printed in")
+        lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
         for entry in self.sources.retractions:
             where = f"retraction {entry.id}"
             values = "<br>".join(f"~~{self.claims.printed(claim)}~~" for claim in entry.shown)
             derived = "<br>".join(self.claims.derivation(claim) for claim in entry.shown if self.claims[claim]["arithmetic"]) or "none"
             told = (cell(self.told(getattr(entry, name), where)) for name in ("rested_on", "contradicted_by", "replaced_by"))
-            rested_on, contradicted_by, replaced_by = told
+            rested_on, contradicted_by, replaced_by = (re.sub(r"\bD\d+\b", _linked, text) for text in told)
             name = f'<a id="{entry.id.replace("_", "-")}"></a>{cell(entry.quantity)}'
             places = self._places((*entry.shown, *entry.claims))
             lines.append(f"| {name} | {values} | {rested_on} | {derived} | {contradicted_by} | {replaced_by} | {places} |")
         return "\n".join(lines)
 
-    def sha256_of(self, name: str) -> str:
-        """Hex digest of a published file as this build has it."""
+    def file_names(self, start: str, *, made: bool = False) -> list[str]:
+        """Published names that begin so, of files that a build makes or of those that it reads."""
+        found = {name: str(where) != name for name, where in self.sources.files.items() if name.startswith(start)}
+        return [name for name, is_made in found.items() if is_made is made]
+
+    def _file(self, name: str) -> Path:
         if name not in self.sources.files:
             raise InputError("sources", name, "no such file", f"one of {', '.join(self.sources.files)}")
-        return sha256(self.sources.files[name])
+        return self.sources.files[name]
+
+    def sha256_of(self, name: str) -> str:
+        """Hex digest of a published file as this build has it."""
+        return sha256(self._file(name))
+
+    def rule_of(self, name: str) -> str:
+        """Rule that makes a published file."""
+        if name not in self.sources.rules:
+            raise InputError("sources", name, "no rule", "the rule that makes it")
+        return self.sources.rules[name]
+
+    def fields_of(self, name: str) -> str:
+        """Fields of the records in a JSON file."""
+        records = [record for record in read_json(self._file(name)).values() if isinstance(record, dict)]
+        return ", ".join(f"`{field}`" for field in dict.fromkeys(field for record in records for field in record))
 
 
 def render(template: str | Path, ledger: Ledger, sources: Sources | None = None) -> str:
@@ -394,10 +434,10 @@ def render(template: str | Path, ledger: Ledger, sources: Sources | None = None)
         raise InputError(f"{template}, line {_line(error, template)}", "name", error.message, "one that the environment defines") from None
     for passage in passages(text):
         _check_passage(template, passage)
-    text = text.translate(MARKS)
-    if found := retractions.reprinted(sources.retractions, text):
+    own = "".join(passage for passage in passages(text) if PUBLISHED_HEADING not in passage)
+    if found := retractions.reprinted(sources.retractions, own.translate(MARKS)):
         raise InputError(template, found[0], "a retracted value", "it under a heading about retractions, or nowhere")
-    return text
+    return text.translate(MARKS)
 
 
 def _check_passage(template: Path, passage: str) -> None:
@@ -434,6 +474,7 @@ def write_on_claims(
     found: str | Path,
     retracted: str | Path,
     files: Mapping[str, str | Path],
+    rules: Mapping[str, str],
 ) -> None:
     """Render a template about published claims, findings and retractions, all held against the ledger first, and write it whole.
 
@@ -450,6 +491,8 @@ def write_on_claims(
         Findings and retractions.
     files : mapping of str to path
         Published name of a file to where it is now.
+    rules : mapping of str to str
+        Published name of a file to the rule that makes it.
     """
     ledger, records = Ledger.read(numbers), read_json(verdicts)
     names = {content["name"]: content["title"] for content in map(read_yaml, titles)}
@@ -457,5 +500,5 @@ def write_on_claims(
     listed, withdrawn = findings.read(found), retractions.read(retracted)
     findings.check(found, listed, claims.values(), records)
     retractions.check(retracted, withdrawn, records, read_json(numbers))
-    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()})
+    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()}, rules)
     write_atomically(path, render(template, ledger, sources))
