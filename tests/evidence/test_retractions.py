@@ -1,4 +1,5 @@
 import copy
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ def example_key(pattern: str) -> str:
         "(hf|vllm).*(kv|fixed)_gbps": "measured.new.vllm.kv_gbps",
         r"llama3_70b\.8k": "analytic.kv.llama3_70b.8k.new",
         r"e1\..*recompute_share": "sim.rev2.e1.new.recompute_share",
+        "loop.*(ratio|over)": "sim.rev2.e3.loop.over_lru",
     }.get(pattern, f"some.{pattern.split('|')[0]}")
 
 
@@ -54,13 +56,14 @@ def example_key(pattern: str) -> str:
 def test_no_retracted_value_comes_back_as_a_number(entry, guard, claims, ledger):
     if not guard.keys:
         pytest.skip("guarded in text alone")
-    value = float(retractions.printed_values(claims[guard.claim]["printed"])[guard.position])
     key = example_key(guard.keys)
-    planted = {**ledger, key: {"value": value, "status": str(Status.STANDS)}}
-    with pytest.raises(InputError, match=f"{entry.id}: {key}: found a retracted value in the ledger"):
+    for value in retractions.printed_values(claims[guard.claim]["printed"]):
+        planted = {**ledger, key: {"value": float(value), "status": str(Status.STANDS)}}
+        assert f"{entry.id}: {key}" in retractions.returned(LIST, claims, planted)
+        with pytest.raises(InputError, match="found a retracted value in the ledger"):
+            retractions.check(KEPT, LIST, claims, planted)
+        planted[key]["status"] = str(Status.RETRACTED)
         retractions.check(KEPT, LIST, claims, planted)
-    planted[key]["status"] = str(Status.RETRACTED)
-    retractions.check(KEPT, LIST, claims, planted)
 
 
 @pytest.mark.parametrize("entry", SAMPLES)
@@ -102,3 +105,9 @@ def test_a_bad_entry_is_named_with_its_field(tmp_path, change, message):
     path.write_text(yaml.safe_dump({"retractions": [{**entry, **change}]}), encoding="utf-8")
     with pytest.raises(InputError, match=message):
         retractions.read(path)
+
+
+def test_a_value_that_is_shown_without_a_guard_fails(claims, ledger):
+    bare = [dataclasses.replace(LIST[0], shown=(*LIST[0].shown, "retractions.s1.ttft")), *LIST[1:]]
+    with pytest.raises(InputError, match=r"hit_rate\.guards: found none for retractions\.s1\.ttft"):
+        retractions.check(KEPT, bare, claims, ledger)

@@ -36,9 +36,7 @@ class Guard:
     Parameters
     ----------
     claim : str
-        A claim that prints the value.
-    position : int
-        Which of its numbers.
+        A claim that prints the value, or several of them.
     keys : str
         Pattern of the number keys of the same quantity: none of them may print the value.
     text : str
@@ -46,7 +44,6 @@ class Guard:
     """
 
     claim: str
-    position: int = 0
     keys: str = ""
     text: str = ""
 
@@ -111,7 +108,7 @@ def read(path: str | Path) -> tuple[Retraction, ...]:
 
 def _guard(path: str | Path, where: str, entry: Mapping[str, Any]) -> Guard:
     if unknown := set(entry) - {item.name for item in fields(Guard)}:
-        raise InputError(path, f"{where}.{min(unknown)}", "an unknown field", "claim, position, keys, text")
+        raise InputError(path, f"{where}.{min(unknown)}", "an unknown field", "claim, keys, text")
     if "claim" not in entry or not (entry.get("keys") or entry.get("text")):
         raise InputError(path, where, dict(entry), "a claim, and keys or text or both")
     for name in ("keys", "text"):
@@ -143,7 +140,8 @@ def check(
     Raises
     ------
     InputError
-        If an entry names an unknown claim, a retracted claim is in no entry, or a retracted value is back in the ledger.
+        If an entry names an unknown claim or shows one without a guard, a retracted claim is in no entry, or a retracted value is back in
+        the ledger.
     """
     listed: set[str] = set()
     for entry in retractions:
@@ -151,6 +149,8 @@ def check(
             if claim not in claims:
                 raise InputError(path, entry.id, claim, "the id of a published claim")
             listed.add(claim)
+        if unguarded := set(entry.shown) - {guard.claim for guard in entry.guards}:
+            raise InputError(path, f"{entry.id}.guards", f"none for {min(unguarded)}", "one for each claim that is shown")
     for claim, record in claims.items():
         if record["verdict"] == Verdict.RETRACTED and claim not in listed:
             raise InputError(path, claim, "no entry with this retracted claim", "one")
@@ -170,7 +170,7 @@ def returned(
         for key, record in ledger.items()
         if re.search(guard.keys, key)
         and not is_withdrawn(record["status"])
-        and agrees(printed_values(claims[guard.claim]["printed"])[guard.position], record["value"])
+        and any(agrees(value, record["value"]) for value in printed_values(claims[guard.claim]["printed"]))
     ]
 
 

@@ -387,7 +387,9 @@ class Telling:
     def fields_of(self, name: str) -> str:
         """Fields of the records in a JSON file."""
         records = [record for record in read_json(self._file(name)).values() if isinstance(record, dict)]
-        return ", ".join(f"`{field}`" for field in dict.fromkeys(field for record in records for field in record))
+        return (
+            ", ".join(f"`{field}`" for field in dict.fromkeys(field for record in records for field in record)) or "none: one value a key"
+        )
 
 
 def render(template: str | Path, ledger: Ledger, sources: Sources | None = None) -> str:
