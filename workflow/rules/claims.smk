@@ -6,8 +6,14 @@ rule judge_claims:
     input:
         code=code_of("judge_claims"),
         numbers="results/numbers.json",
-        claims=expand("data/published/claims/{document}.yaml", document=["appendix", "retractions", "gqa"]),
-        tokens=expand("data/published/tokens/{document}.csv", document=["appendix", "retractions", "gqa"]),
+        claims=expand(
+            "data/published/claims/{document}.yaml",
+            document=["appendix", "retractions", "gqa"],
+        ),
+        tokens=expand(
+            "data/published/tokens/{document}.csv",
+            document=["appendix", "retractions", "gqa"],
+        ),
         excuses="data/published/excuses.yaml",
     output:
         verdicts="results/claims.json",
