@@ -59,3 +59,32 @@ def test_the_projects_own_texts_hold_no_bare_number():
     allowed = read_yaml(ROOT / "data/published/allowed_numbers.yaml")
     texts = [ROOT / "README.md", *sorted((ROOT / "src/kvtier/publish/templates").glob("*.j2"))]
     assert lint.check([str(text) for text in texts], allowed) == len(texts)
+
+
+FIGURE = """
+def draw(ledger):
+    return theme.Figure(
+        name="rate 12",
+        title=f"Hit rate at {ledger['a'].text}",
+        caption="Mean of seeds" " {} percent",
+        alt=ALT,
+        drawn=3.5,
+    )
+"""
+
+
+def test_a_number_typed_into_a_caption_is_refused(tmp_path):
+    chart = tmp_path / "chart.py"
+    chart.write_text(FIGURE.replace("{} percent", "some percent"), encoding="utf-8")
+    assert lint.check_figures([str(chart)], ALLOWED) == 1
+    chart.write_text(FIGURE.replace("{} percent", "44.18 percent"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"chart\.py: line 6: found the bare number 44\.18"):
+        lint.check_figures([str(chart)], ALLOWED)
+
+
+def test_the_projects_own_figures_hold_no_bare_number():
+    allowed = read_yaml(ROOT / "data/published/allowed_numbers.yaml")
+    charts = [str(path) for path in sorted((ROOT / "src/kvtier/publish/charts").glob("*.py"))]
+    assert lint.check_figures(charts, allowed) == len(charts) >= 4
+    words = lint.written_strings(Path(charts[1]).read_text(encoding="utf-8"), "Figure", lint.FIGURE_WORDS)
+    assert words, "the lint must see the words of a figure"

@@ -334,3 +334,9 @@ def test_every_key_of_a_template_is_needed(template, published):
         claims = Claims("claims.json", sources.claims.records, less)
         with pytest.raises(InputError, match=rf"{re.escape(template)}, line \d+(, [^:]+)?: {re.escape(key)}: found no such key"):
             documents.render(TEMPLATES / template, less, dataclasses.replace(sources, claims=claims))
+
+
+def test_rows_of_two_experiments_are_not_set_side_by_side(fill):
+    both = '{{ section("Simulated (provisional)") }}\n{{ caveat() }}\n{{ listing("sim.rev2.e1.32.lru.hit", "sim.rev2.e2.lru.hit") }}'
+    with pytest.raises(InputError, match="found rows of e1 and e2, expected one experiment a table"):
+        fill(both)

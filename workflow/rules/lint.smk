@@ -2,13 +2,14 @@
 
 
 rule lint_documents:
-    """Bare numbers in templates and the README. Evidence: none; it makes no number."""
+    """Bare numbers in templates, captions and the README. Evidence: none; it makes no number."""
     input:
         code=code_of("lint_documents"),
         texts=["README.md"]
         + sorted(
             str(path) for path in Path("src/kvtier/publish/templates").glob("*.j2")
         ),
+        figures=sorted(str(path) for path in Path("src/kvtier/publish/charts").glob("*.py")),
         allowed="data/published/allowed_numbers.yaml",
     output:
         report="results/audit/bare_numbers.txt",

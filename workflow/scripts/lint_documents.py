@@ -6,5 +6,6 @@ from kvtier.jobs import reporting
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        searched = lint.check(snakemake.input.texts, read_yaml(snakemake.input.allowed))
-        write_atomically(snakemake.output.report, f"{searched} texts, no bare number\n")
+        allowed = read_yaml(snakemake.input.allowed)
+        texts, figures = lint.check(snakemake.input.texts, allowed), lint.check_figures(snakemake.input.figures, allowed)
+        write_atomically(snakemake.output.report, f"{texts} texts and {figures} figures, no bare number\n")

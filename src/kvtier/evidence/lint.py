@@ -6,6 +6,7 @@ covers it; each pattern gives its reason (a date, a version, the definition of a
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,55 @@ def bare_numbers(text: str, allowed: Mapping[str, str]) -> list[tuple[int, str]]
     for pattern in allowed:
         text = re.sub(pattern, lambda match: re.sub(r"\d", " ", match[0]), text)
     return [(text.count("\n", 0, match.start()) + 1, match[0]) for match in NUMBER.finditer(text)]
+
+
+def written_strings(source: str, call: str, names: frozenset[str]) -> list[tuple[int, str]]:
+    """Text typed into a figure: the literal parts of some arguments of one call, where an f-string's values are left out.
+
+    Parameters
+    ----------
+    source : str
+        Python module.
+    call : str
+        Name of the function or class called, such as ``Figure``.
+    names : frozenset of str
+        Keyword arguments that a reader sees.
+
+    Returns
+    -------
+    list of (int, str)
+        Line and text.
+    """
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.Call) and (getattr(node.func, "attr", None) or getattr(node.func, "id", None)) == call):
+            continue
+        for keyword in node.keywords:
+            if keyword.arg in names:
+                parts = (part for part in ast.walk(keyword.value) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+                found += [(part.lineno, part.value) for part in parts]
+    return found
+
+
+def check_figures(paths: list[str], allowed: Mapping[str, str]) -> int:
+    """Search the words of figures; return how many modules were searched.
+
+    Raises
+    ------
+    InputError
+        For the first bare number in a title, caption, limit or alternative text: file, line, number.
+    """
+    for path in paths:
+        for line, text in written_strings(Path(path).read_text(encoding="utf-8"), "Figure", FIGURE_WORDS):
+            for _, number in bare_numbers(text, allowed):
+                raise InputError(
+                    path, f"line {line}", f"the bare number {number}", "a number of the ledger, or an allowed pattern with its reason"
+                )
+    return len(paths)
+
+
+FIGURE_WORDS = frozenset({"title", "source", "limits", "caption", "alt"})
+"""What a figure says in words."""
 
 
 def check(paths: list[str], allowed: Mapping[str, str]) -> int:

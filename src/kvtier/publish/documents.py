@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,12 @@ class Quoting:
         """The standing caveat, as a quotation."""
         return f"> {SIMULATION_CAVEAT}"
 
+    def _one_experiment(self, keys: Iterable[str]) -> None:
+        """Refuse a table that sets rows of two experiments side by side: e1 and e2 differ in seeds and so in their LRU (SPEC §6)."""
+        experiments = {match[1] for match in (re.match(r"sim\.rev\d\.(e\d)\.", key) for key in keys) if match}
+        if len(experiments) > 1:
+            raise InputError(self.ledger.source, "table", f"rows of {' and '.join(sorted(experiments))}", "one experiment a table")
+
     def grid(
         self,
         pattern: str,
@@ -204,6 +210,9 @@ class Quoting:
             Words for swept values.
         """
         across = self.swept(pattern, columns)
+        self._one_experiment(
+            pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for row in self.swept(pattern, rows) for column in across
+        )
         lines = [f"| {corner} | {' | '.join(written(columns, word, names) for word in across)} |", f"|---|{'---|' * len(across)}"]
         for row in self.swept(pattern, rows):
             keys = [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
@@ -227,6 +236,7 @@ class Quoting:
         """
         (name,) = re.findall(r"<(\w+)>", pattern)
         shown = {head: field.rpartition(":")[::2] for head, field in columns.items()}
+        self._one_experiment([pattern.replace(f"<{name}>", row) for row in self.swept(f"{pattern}.{next(iter(shown.values()))[1]}", name)])
         lines = [f"| {corner} | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
         for row in self.swept(f"{pattern}.{next(iter(shown.values()))[1]}", name):
             cells = []
@@ -239,6 +249,7 @@ class Quoting:
 
     def listing(self, *keys: str) -> str:
         """A table with one row a number: value, what it is, key. The class is added where the section is for more than one."""
+        self._one_experiment(keys)
         mixed = len(self.classes) > 1
         lines = (
             ["| Value | What it is | Class | Key |", "|---|---|---|---|"] if mixed else ["| Value | What it is | Key |", "|---|---|---|"]
