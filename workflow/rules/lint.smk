@@ -9,7 +9,9 @@ rule lint_documents:
         + sorted(
             str(path) for path in Path("src/kvtier/publish/templates").glob("*.j2")
         ),
-        figures=sorted(str(path) for path in Path("src/kvtier/publish/charts").glob("*.py")),
+        figures=sorted(
+            str(path) for path in Path("src/kvtier/publish/charts").glob("*.py")
+        ),
         allowed="data/published/allowed_numbers.yaml",
     output:
         report="results/audit/bare_numbers.txt",
