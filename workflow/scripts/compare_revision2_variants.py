@@ -50,7 +50,10 @@ def number(runs: pl.DataFrame) -> list[Number]:
         for kept, values in hit.items()
         if ".persistent." in kept
     ]
-    return [*means, *gains]
+    seeds = [
+        simulated.seed_count(f"sim.rev2.{name}.seeds", runs.filter(pl.col("experiment").str.starts_with(name)), name) for name in fields
+    ]
+    return [*means, *gains, *seeds]
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ def number(runs: pl.DataFrame) -> list[Number]:
     best = runs.filter(pl.col("policy") == "ema").sort("hit_rate", descending=True).row(0, named=True)
     margin = "hit rate of the best alpha of those swept minus that of LRU, e2"
     return [
+        simulated.seed_count("sim.rev2.e2.seeds", runs, "e2"),
         *simulated.means(runs, key, ["hit"]),
         Number(
             "sim.rev2.e2.best_alpha",

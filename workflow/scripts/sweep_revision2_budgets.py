@@ -46,7 +46,7 @@ def number(runs: pl.DataFrame) -> list[Number]:
         simulated.extreme("sim.rev2.e1.recompute_share.lowest", min, shares, "lowest share of recomputation in the stall"),
         simulated.extreme("sim.rev2.e1.recompute_share.highest", max, shares, "highest share of recomputation in the stall"),
     ]
-    return [*means, *margins, *extremes]
+    return [*means, *margins, *extremes, simulated.seed_count("sim.rev2.e1.seeds", runs, "e1")]
 
 
 if __name__ == "__main__":

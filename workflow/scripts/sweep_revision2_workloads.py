@@ -18,7 +18,10 @@ def sweep(seeds: list[int], shape: Shape, counted_from: int) -> pl.DataFrame:
 
 
 def number(runs: pl.DataFrame) -> list[Number]:
-    return simulated.means(runs, lambda row: f"sim.rev2.e3.{row['workload']}.{slug(row)}", ["hit", "cold"])
+    return [
+        simulated.seed_count("sim.rev2.e3.seeds", runs, "e3"),
+        *simulated.means(runs, lambda row: f"sim.rev2.e3.{row['workload']}.{slug(row)}", ["hit", "cold"]),
+    ]
 
 
 def footprint(seed: int, shape: Shape) -> list[Number]:

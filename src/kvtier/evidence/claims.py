@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 MEANING = {
-    Verdict.EXACTLY: "recomputed, equal at full precision: a whole number, or all its printed digits of an integer count",
+    Verdict.EXACTLY: "recomputed, and exactly the printed number, with nothing rounded",
     Verdict.REPRODUCED: "recomputed, equal at the printed precision",
     Verdict.CHALLENGED: "recomputed as printed, but a stronger model or a sensitivity check does not bear it out",
     Verdict.CONTRADICTED: "recomputed, differs",
@@ -65,6 +65,8 @@ class Claim:
         Number keys that it is checked against, one for each number in `printed`.
     scale : float
         Printed value = number × scale, where the units differ.
+    digits : int, optional
+        Decimals to which the values are printed, where the printed zeros do not tell: -3 for thousands.
     arithmetic : tuple of str
         Expressions that recompute it, one for each number in `printed`: for values derived from other claims, and for the old derivation
         of retracted ones.
@@ -88,6 +90,7 @@ class Claim:
     keys: tuple[str, ...] = ()
     scale: float = 1.0
     arithmetic: tuple[str, ...] = ()
+    digits: int | None = None
     stated: bool = False
     challenge: str = ""
     because: str = ""
@@ -186,9 +189,9 @@ def _check(path: str | Path, claim: Claim) -> None:
         raise InputError(path, f"{claim.id}.because", "nothing", "the reason of the challenge")
 
 
-def agrees(printed: Decimal, value: float) -> bool:
-    """Whether `value` prints as `printed` at its precision, a tie rounded either way."""
-    step = Decimal(1).scaleb(min(0, int(printed.as_tuple().exponent)))
+def agrees(printed: Decimal, value: float, digits: int | None = None) -> bool:
+    """Whether `value` prints as `printed` at its precision, or at `digits` decimals, a tie rounded either way."""
+    step = Decimal(1).scaleb(min(0, int(printed.as_tuple().exponent)) if digits is None else -digits)
     exact = Decimal(repr(float(value)))
     return any(exact.quantize(step, rounding) == printed for rounding in (ROUND_HALF_EVEN, ROUND_HALF_UP))
 
@@ -213,7 +216,7 @@ def judge(claim: Claim, values: Values) -> Judged:
     else:
         recomputed = tuple(float(evaluate(expression, values, source)) for expression in claim.arithmetic)
     shown = " and ".join(f"{value:,.6g}" for value in recomputed)
-    same = bool(recomputed) and all(agrees(printed, value) for printed, value in zip(claim.values, recomputed, strict=True))
+    same = bool(recomputed) and all(agrees(printed, value, claim.digits) for printed, value in zip(claim.values, recomputed, strict=True))
 
     if claim.status in (Status.RETRACTED, Status.WITHDRAWN, Status.REVERSED):
         if not recomputed:

@@ -147,6 +147,12 @@ def extreme(key: str, choose: Callable[..., Number], among: Sequence[Number], de
     )
 
 
+def seed_count(key: str, runs: pl.DataFrame, experiment: str) -> Number:
+    """Seeds behind an experiment, from its runs."""
+    definition = f"distinct seeds of the runs of {experiment}"
+    return Number(key, runs["seed"].n_unique(), "seeds", 0, Label.SIMULATED, definition, status=Status.PROVISIONAL)
+
+
 def by_key(numbers: Iterable[Number]) -> dict[str, Number]:
     """Numbers by their keys."""
     return {number.key: number for number in numbers}
