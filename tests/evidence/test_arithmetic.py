@@ -3,7 +3,7 @@ from decimal import Decimal
 import pytest
 
 from kvtier.errors import InputError
-from kvtier.evidence.arithmetic import Values, evaluate, references
+from kvtier.evidence.arithmetic import Values, evaluate, fill, references
 
 VALUES = Values({"kv.bytes": 327680, "hit": 44.18}, {"doc.split": (Decimal("97"), Decimal("2.7")), "doc.usd": (Decimal("160000"),)})
 
@@ -50,3 +50,15 @@ def test_anything_else_is_refused_and_named(expression):
 
 def test_references_are_the_keys_an_expression_reads():
     assert references("num('a.b') + max(num('c.d'), printed('x'))") == ["a.b", "c.d"]
+
+
+def test_a_sentence_takes_its_values_from_the_ledger():
+    text = 'It is {{ num("hit") | 1 }} %, of {{ num("kv.bytes") | 0 }} B, {{ -num("hit") | 2 }} below.'
+    assert fill(text, VALUES, "claim x") == "It is 44.2 %, of 327,680 B, −44.18 below."
+    assert fill("no values", VALUES, "claim x") == "no values"
+
+
+@pytest.mark.parametrize("text", ['{{ num("hit") }}', '{{ num("nothing") | 1 }}', "{{ open('x') | 1 }}", "}} 1"])
+def test_a_sentence_that_cannot_be_filled_is_refused(text):
+    with pytest.raises(InputError, match="claim x: "):
+        fill(text, VALUES, "claim x")

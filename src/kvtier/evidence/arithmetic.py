@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -125,6 +126,31 @@ def _value(node: ast.AST, values: Values, source: str) -> Any:
         case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
             return FUNCTIONS[name](*map(of, arguments))
     raise InputError(source, "expression", ast.unparse(node), "arithmetic over numbers and claims")
+
+
+INSERTED = re.compile(r"\{\{(.+?)\|\s*(-?\d+)\s*\}\}")
+
+
+def fill(text: str, values: Values, source: str) -> str:
+    """A sentence with its values: ``{{ expression | decimals }}`` becomes the value of the expression, so rounded.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``without it the slope is {{ num("fit.slope") | 1 }} ms``.
+    values : Values
+    source : str
+        Who asks, for messages.
+
+    Raises
+    ------
+    InputError
+        If an expression cannot be evaluated, or the text has braces of another form.
+    """
+    filled = INSERTED.sub(lambda match: f"{evaluate(match[1].strip(), values, source):,.{int(match[2])}f}".replace("-", "−"), text)
+    if "{{" in filled or "}}" in filled:
+        raise InputError(source, "text", filled, "insertions of the form {{ expression | decimals }}")
+    return filled
 
 
 def references(expression: str) -> list[str]:

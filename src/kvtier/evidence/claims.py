@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kvtier.errors import InputError
-from kvtier.evidence.arithmetic import Values, evaluate
+from kvtier.evidence.arithmetic import Values, evaluate, fill
 from kvtier.evidence.labels import Label, Status
 from kvtier.files import read_yaml
 
@@ -75,7 +75,8 @@ class Claim:
     challenge : str
         Condition over numbers; if true, the claim is challenged.
     because : str
-        Why it is challenged, contradicted or untraceable, where the figures alone do not say it.
+        Why it is challenged, contradicted or untraceable, where the figures alone do not say it. Values are inserted, not typed:
+        ``{{ num("key") | 1 }}`` with the decimals to print.
     pending : str
         What it waits for.
     """
@@ -211,6 +212,7 @@ def judge(claim: Claim, values: Values) -> Judged:
         If a key is not in the ledger or an expression cannot be evaluated.
     """
     source = f"claim {claim.id}"
+    because = fill(claim.because, values, source)
     if claim.keys:
         recomputed = tuple(values.num(key, source) * claim.scale for key in claim.keys)
     else:
@@ -220,19 +222,19 @@ def judge(claim: Claim, values: Values) -> Judged:
 
     if claim.status in (Status.RETRACTED, Status.WITHDRAWN, Status.REVERSED):
         if not recomputed:
-            return Judged(claim, Verdict.RETRACTED, recomputed, claim.because)
+            return Judged(claim, Verdict.RETRACTED, recomputed, because)
         follows = "its old derivation gives" if same else "its old derivation gives another value,"
-        return Judged(claim, Verdict.RETRACTED, recomputed, " ".join(filter(None, [f"{follows} {shown}.", claim.because])))
+        return Judged(claim, Verdict.RETRACTED, recomputed, " ".join(filter(None, [f"{follows} {shown}.", because])))
     if claim.pending:
         return Judged(claim, Verdict.PENDING, recomputed, f"Waits for {claim.pending}.")
     if claim.stated:
-        return Judged(claim, Verdict.STATED, recomputed, claim.because or "Taken as given.")
+        return Judged(claim, Verdict.STATED, recomputed, because or "Taken as given.")
     if not recomputed:
-        return Judged(claim, Verdict.UNTRACEABLE, recomputed, claim.because)
+        return Judged(claim, Verdict.UNTRACEABLE, recomputed, because)
     if not same:
-        return Judged(claim, Verdict.CONTRADICTED, recomputed, " ".join(filter(None, [f"Recomputed {shown}.", claim.because])))
+        return Judged(claim, Verdict.CONTRADICTED, recomputed, " ".join(filter(None, [f"Recomputed {shown}.", because])))
     if claim.challenge and evaluate(claim.challenge, values, source):
-        return Judged(claim, Verdict.CHALLENGED, recomputed, claim.because)
+        return Judged(claim, Verdict.CHALLENGED, recomputed, because)
     whole = all(printed == Decimal(repr(float(value))) for printed, value in zip(claim.values, recomputed, strict=True))
     return Judged(claim, Verdict.EXACTLY if whole else Verdict.REPRODUCED, recomputed, f"Recomputed {shown}.")
 
