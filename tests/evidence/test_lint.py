@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from kvtier.errors import InputError
-from kvtier.evidence import lint
+from kvtier.evidence import claims, lint
+from kvtier.evidence.labels import Label, Status
 from kvtier.files import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,3 +89,19 @@ def test_the_projects_own_figures_hold_no_bare_number():
     assert lint.check_figures(charts, allowed) == len(charts) >= 4
     words = lint.written_strings(Path(charts[1]).read_text(encoding="utf-8"), "Figure", lint.FIGURE_WORDS)
     assert words, "the lint must see the words of a figure"
+
+
+def test_a_number_typed_into_a_reason_is_refused():
+    def document(because):
+        claim = claims.Claim("doc.a", "1", "3.4", "", "ratio", Label.ANALYTICAL, Status.STANDS, because=because, document="doc")
+        return claims.Document("doc", "A document", "0", (claim,))
+
+    assert lint.check_reasons([document('Without the row it is {{ num("loo") | 1 }}.')], ALLOWED) == 1
+    with pytest.raises(InputError, match=r"claim doc\.a: because: found the bare number 1\.9"):
+        lint.check_reasons([document("Without the row it is 1.9.")], ALLOWED)
+
+
+def test_the_projects_own_reasons_hold_no_bare_number():
+    allowed = read_yaml(ROOT / "data/published/allowed_numbers.yaml")
+    documents = [claims.read(ROOT / f"data/published/claims/{name}.yaml") for name in ("appendix", "retractions", "gqa")]
+    assert lint.check_reasons(documents, allowed) == sum(len(document.claims) for document in documents) > 500

@@ -2,7 +2,7 @@
 
 
 rule lint_documents:
-    """Bare numbers in templates, captions and the README. Evidence: none; it makes no number."""
+    """Bare numbers in templates, captions, reasons of claims and the README. Evidence: none; it makes no number."""
     input:
         code=code_of("lint_documents"),
         texts=["README.md"]
@@ -11,6 +11,10 @@ rule lint_documents:
         ),
         figures=sorted(
             str(path) for path in Path("src/kvtier/publish/charts").glob("*.py")
+        ),
+        claims=expand(
+            "data/published/claims/{document}.yaml",
+            document=["appendix", "retractions", "gqa"],
         ),
         allowed="data/published/allowed_numbers.yaml",
     output:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kvtier.errors import InputError
+from kvtier.evidence.claims import Document
 
 NUMBER = re.compile(r"(?<![\w.^])[-+−±~≈]?\d[\d,]*(?:\.\d+)?(?![\w^])")
 HIDDEN = (
@@ -95,6 +96,25 @@ def check_figures(paths: list[str], allowed: Mapping[str, str]) -> int:
                     path, f"line {line}", f"the bare number {number}", "a number of the ledger, or an allowed pattern with its reason"
                 )
     return len(paths)
+
+
+def check_reasons(documents: Iterable[Document], allowed: Mapping[str, str]) -> int:
+    """Search the reasons of claims; return how many claims were searched.
+
+    Raises
+    ------
+    InputError
+        For the first bare number: claim, number.
+    """
+    searched = 0
+    for document in documents:
+        for claim in document.claims:
+            for _, number in bare_numbers(claim.because, allowed):
+                raise InputError(
+                    f"claim {claim.id}", "because", f"the bare number {number}", "{{ expression | decimals }}, or an allowed pattern"
+                )
+            searched += 1
+    return searched
 
 
 FIGURE_WORDS = frozenset({"title", "source", "limits", "caption", "alt"})
