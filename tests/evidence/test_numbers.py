@@ -31,7 +31,7 @@ class Job:
 
 
 def number(key="sim.rev2.hit", value=44.184, unit="%", digits=2, label=Label.SIMULATED, definition="hits / reads", **uncertainty):
-    return Number(key, value, unit, digits, label, definition, uncertainty)
+    return Number(key, value, unit, digits, label, definition, uncertainty, Status.PROVISIONAL)
 
 
 @pytest.mark.parametrize("key", ["sim.rev2.e1.32.ema015.hit", "a.b", "analytic.kv.llama3_70b.bytes_per_token", "0.1"])
@@ -82,7 +82,7 @@ def test_written_number_has_its_papers(in_checkout, tmp_path):
         "label": "Simulated (provisional)",
         "definition": "hits / reads",
         "uncertainty": {"lowest_seed": 43.9},
-        "status": "stands",
+        "status": "provisional",
         "display": "44.18",
         "rule": "sweep",
         "params": {"seeds": [1, 2]},
@@ -183,7 +183,7 @@ def test_no_number_claims_more_than_what_its_rule_read(in_checkout, read, label,
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("1")
     job = Job(input=[*read, "src/kvtier/files.py"])
-    claim = Number("a.x", 1, "", 0, label, "x")
+    claim = Number("a.x", 1, "", 0, label, "x", status=Status.PROVISIONAL)
     if passes:
         numbers.write("out.json", [claim], job)
     else:
@@ -196,3 +196,9 @@ def test_a_file_of_no_known_kind_has_no_class(in_checkout):
     Path("notes.csv").write_text("1")
     with pytest.raises(InputError, match=r"notes\.csv: evidence class"):
         numbers.write("out.json", [number()], Job(input=["notes.csv"]))
+
+
+def test_a_simulated_number_does_not_stand(tmp_path):
+    with pytest.raises(InputError, match=r"a\.x: found a simulated number that stands, expected one that is provisional or weaker"):
+        numbers.write(tmp_path / "out.json", [Number("a.x", 1, "", 0, Label.SIMULATED, "x")], Job())
+    assert not (tmp_path / "out.json").exists()

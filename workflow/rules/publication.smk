@@ -30,8 +30,9 @@ rule verify:
 
 
 rule publish:
-    """Renew the published copy from this build."""
+    """Renew the published copy from this build, once its words are free of typed numbers."""
     input:
+        lint="results/audit/bare_numbers.txt",
         code=code_of("renew_published_copy"),
         built=expand(list(PUBLISHED.values()), results="results"),
     log:

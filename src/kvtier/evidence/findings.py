@@ -74,6 +74,8 @@ def read(path: str | Path) -> tuple[Finding, ...]:
         if where in found:
             raise InputError(path, where, "the id twice", "one finding an id")
         finding = Finding(**{**entry, "claims": tuple(entry["claims"]), "names": tuple(entry.get("names", ()))})
+        if finding.condition and not re.search(r"\b(num|printed)\(", finding.condition):
+            raise InputError(path, f"{where}.condition", finding.condition, "a condition over num() or printed()")
         if bool(finding.condition) == bool(finding.pending):
             raise InputError(path, f"{where}.condition", "both or neither of condition and pending", "one of them")
         for name in ("title", "shows"):

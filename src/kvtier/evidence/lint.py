@@ -14,15 +14,16 @@ from pathlib import Path
 from kvtier.errors import InputError
 from kvtier.evidence.claims import Document
 
-NUMBER = re.compile(r"(?<![\w.^])[-+−±~≈]?\d[\d,]*(?:\.\d+)?(?![\w^])")
+UNIT = r"(?:x|%|[KMGT]i?B|[mµun]s|tok/s|W)"
+NUMBER = re.compile(rf"(?<![\w.^])[-+−±~≈]?\d[\d,]*(?:\.\d+)?(?={UNIT}?(?![\w^]))")
 HIDDEN = (
-    re.compile(r"\{#.*?#\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL),
+    re.compile(r"\{#.*?#\}|\{\{(?!\s*[-+]?\d[\d,.]*\s*(?:\||\}\})).*?\}\}|\{%.*?%\}", re.DOTALL),
     re.compile(r"<!--.*?-->", re.DOTALL),
     re.compile(r"```.*?```", re.DOTALL),
-    re.compile(r"`[^`\n]*`"),
+    re.compile(rf"`(?![-+−±~≈]?\d[\d,.]*\s?{UNIT}?`)[^`\n]*`"),
     re.compile(r"\]\([^)\s]*\)"),
 )
-"""Template expressions, comments, code and link targets."""
+"""Template expressions (but for a bare literal), comments, code (but for a number) and link targets."""
 
 
 def visible(text: str) -> str:
@@ -53,32 +54,24 @@ def bare_numbers(text: str, allowed: Mapping[str, str]) -> list[tuple[int, str]]
     return [(text.count("\n", 0, match.start()) + 1, match[0]) for match in NUMBER.finditer(text)]
 
 
-def written_strings(source: str, call: str, names: frozenset[str]) -> list[tuple[int, str]]:
-    """Text typed into a figure: the literal parts of some arguments of one call, where an f-string's values are left out.
+def written_strings(source: str) -> list[tuple[int, str]]:
+    """Prose typed into a module: its string literals that hold a space, without docstrings; of an f-string, the literal parts.
 
     Parameters
     ----------
     source : str
         Python module.
-    call : str
-        Name of the function or class called, such as ``Figure``.
-    names : frozenset of str
-        Keyword arguments that a reader sees.
 
     Returns
     -------
     list of (int, str)
         Line and text.
     """
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.Call) and (getattr(node.func, "attr", None) or getattr(node.func, "id", None)) == call):
-            continue
-        for keyword in node.keywords:
-            if keyword.arg in names:
-                parts = (part for part in ast.walk(keyword.value) if isinstance(part, ast.Constant) and isinstance(part.value, str))
-                found += [(part.lineno, part.value) for part in parts]
-    return found
+    tree = ast.parse(source)
+    scopes = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    bare = {id(node.value) for scope in ast.walk(tree) if isinstance(scope, scopes) for node in scope.body if isinstance(node, ast.Expr)}
+    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare)
+    return [(node.lineno, node.value) for node in strings if " " in node.value]
 
 
 def check_figures(paths: list[str], allowed: Mapping[str, str]) -> int:
@@ -87,10 +80,10 @@ def check_figures(paths: list[str], allowed: Mapping[str, str]) -> int:
     Raises
     ------
     InputError
-        For the first bare number in a title, caption, limit or alternative text: file, line, number.
+        For the first bare number in a text of a figure, such as its title, axes or caption: file, line, number.
     """
     for path in paths:
-        for line, text in written_strings(Path(path).read_text(encoding="utf-8"), "Figure", FIGURE_WORDS):
+        for line, text in written_strings(Path(path).read_text(encoding="utf-8")):
             for _, number in bare_numbers(text, allowed):
                 raise InputError(
                     path, f"line {line}", f"the bare number {number}", "a number of the ledger, or an allowed pattern with its reason"
@@ -115,10 +108,6 @@ def check_reasons(documents: Iterable[Document], allowed: Mapping[str, str]) -> 
                 )
             searched += 1
     return searched
-
-
-FIGURE_WORDS = frozenset({"title", "source", "limits", "caption", "alt"})
-"""What a figure says in words."""
 
 
 def check(paths: list[str], allowed: Mapping[str, str]) -> int:

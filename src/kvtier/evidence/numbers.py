@@ -103,7 +103,7 @@ def write(path: str | Path, numbers: Iterable[Number], job: Any) -> None:
     Raises
     ------
     InputError
-        If two numbers share a key, or one claims a stronger class than what the rule read allows.
+        If two numbers share a key, or one claims a stronger class than what the rule read allows, or a simulated one claims to stand.
     """
     papers = provenance.of_job(job)
     allowed = strongest_allowed(papers["inputs"])
@@ -111,6 +111,8 @@ def write(path: str | Path, numbers: Iterable[Number], job: Any) -> None:
     for number in numbers:
         if number.key in fragment:
             raise InputError(path, number.key, "the key twice", "one number a key")
+        if number.label is Label.SIMULATED and number.status is Status.STANDS:
+            raise InputError(path, number.key, "a simulated number that stands", "one that is provisional or weaker")
         if number.label.rank < allowed.rank:
             raise InputError(path, number.key, f"label {number.label}", f"{allowed} or weaker: what rule {job.rule} read allows no more")
         fragment[number.key] = {**asdict(number), "display": number.display, **papers}

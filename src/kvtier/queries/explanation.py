@@ -143,6 +143,9 @@ def printing(value: str, unit: str, numbers: Mapping[str, Mapping[str, Any]]) ->
         return exact, True
     printed = Decimal(wanted)
     step = Decimal(1).scaleb(min(0, int(printed.as_tuple().exponent)))
+    if step < Decimal("1e-17"):
+        # No number is held to that many digits.
+        return [], False
     rounded = []
     for key in of_unit:
         full = Decimal(repr(numbers[key]["value"]))
