@@ -98,7 +98,8 @@ def test_other_verdicts(judged, change, expected):
         ({"keys": None}, "no way to a verdict"),
         ({"stated": True}, "more than one way to a verdict"),
         ({"keys": ["low", "high"]}, "2 of them, expected one for each of the 1 numbers"),
-        ({"challenge": "1 < 2"}, "doc.s1.hit.because: found nothing"),
+        ({"challenge": "num('loo') < 2"}, "doc.s1.hit.because: found nothing"),
+        ({"challenge": "678585 / 2500 > 1", "because": "it grows"}, "doc.s1.hit.challenge: found 678585"),
         ({"keys": "nothing.here"}, "no such key"),
     ],
 )

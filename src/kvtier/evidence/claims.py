@@ -186,6 +186,8 @@ def _check(path: str | Path, claim: Claim) -> None:
             raise InputError(
                 path, f"{claim.id}.{name}", f"{len(given)} of them", f"one for each of the {len(claim.values)} numbers in {claim.printed!r}"
             )
+    if claim.challenge and "num(" not in claim.challenge:
+        raise InputError(path, f"{claim.id}.challenge", claim.challenge, "a condition over num(), which can turn false")
     if claim.challenge and not claim.because:
         raise InputError(path, f"{claim.id}.because", "nothing", "the reason of the challenge")
 

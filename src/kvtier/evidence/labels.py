@@ -47,8 +47,8 @@ class Status(StrEnum):
 
 
 SIMULATION_CAVEAT = (
-    "Simulated values are provisional: synthetic workload, one to three seeds, no hardware validation, no optimal bound, no queueing; "
-    "and a defect in the victim search of Revision 1 has turned its findings once."
+    "Simulated values are provisional: synthetic workload, one to three seeds, no hardware validation, no optimal bound, no queueing. "
+    "A defect in the victim search of Revision 1 has turned its findings once."
 )
 """Stands wherever a simulated number of Revision 1 or 2 is printed."""
 
