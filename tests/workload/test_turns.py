@@ -60,3 +60,22 @@ def test_generated_blocks_are_whole_and_belong_to_their_session():
     assert turns.first_block.tolist() == [2, 7, 12]
     assert turns.read_blocks.tolist() == [3, 5, 3]
     assert turns.compulsory_blocks.tolist() == [3, 3, 0]
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@given(workloads(), st.integers(0, 6))
+def test_capped_contexts_and_requests_equal_those_of_lists(turns, cap):
+    capped = turns.capped(cap)
+    expected, sizes = [], [int(blocks) for blocks in turns.context_blocks]
+    for session, growth in zip(turns.session.tolist(), turns.growth_blocks.tolist(), strict=True):
+        sizes[session] += min(growth, max(cap - sizes[session], 0))
+        expected.append(sizes[session])
+    seen, at = [], 0
+    for session, blocks in zip(capped.session.tolist(), expected, strict=True):
+        first = int(capped.first_block[session])
+        asked = capped.requests[at : at + capped.prefix_blocks + blocks].tolist()
+        assert asked == [*range(capped.prefix_blocks), *range(first, first + blocks)]
+        at += len(asked)
+        seen.append(blocks)
+    assert at == len(capped.requests) == capped.read_blocks.sum() + capped.growth_blocks.sum()
+    assert seen == expected

@@ -76,6 +76,38 @@ class Turns:
         new[:1] += self.prefix_blocks
         return new
 
+    @cached_property
+    def requests(self) -> np.ndarray:
+        """Block of each request, in order, shape (sum of `read_blocks` and `growth_blocks`,), int64.
+
+        What a cache sees that is asked block by block: each turn's reads, prefix first, then the blocks it appends.
+        """
+        context = self.context_blocks.astype(np.int64).copy()
+        prefix = np.arange(self.prefix_blocks)
+        parts = []
+        for session, growth in zip(self.session.tolist(), self.growth_blocks.tolist(), strict=True):
+            context[session] += growth
+            first = self.first_block[session]
+            parts += [prefix, np.arange(first, first + context[session])]
+        return np.concatenate(parts) if parts else prefix[:0]
+
+    def capped(self, context_blocks: int) -> Turns:
+        """The same turns with contexts that stop growing at a size; what would be generated beyond it is not.
+
+        Parameters
+        ----------
+        context_blocks : int
+            Most blocks of a session, without the prefix; one that starts larger stays as it is.
+        """
+        context = self.context_blocks.astype(np.int64).copy()
+        decode_tokens = self.decode_tokens.copy()
+        for turn, session in enumerate(self.session):
+            room = max(context_blocks - context[session], 0)
+            if self.growth_blocks[turn] > room:
+                decode_tokens[turn] = room * BLOCK_TOKENS
+            context[session] += min(self.growth_blocks[turn], room)
+        return replace(self, decode_tokens=decode_tokens)
+
     def renumbered(self, number: np.ndarray) -> Turns:
         """The same turns with session s called ``number[s]``: who reads what and when stays, the order of block identities changes.
 
