@@ -47,10 +47,12 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip check
 	@echo '$(CURDIR)' > $@
 
-# Renew requirements.lock from pyproject.toml; needs uv.
+# Renew the locks from pyproject.toml; needs uv. An extra's lock agrees with requirements.lock, and holds all that the extra needs.
 lock:
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --group dev pyproject.toml --output-file requirements.lock
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --constraint requirements.lock --extra bench pyproject.toml --output-file requirements-bench.lock
 
 clean:
 	rm -rf results .snakemake
