@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema, slug
+from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, PUBLISHED, S3FIFO, SIEVE, Policy, ema, slug
 
 
 @pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, 1.5, -0.1, math.nan, math.inf, -math.inf])
@@ -16,15 +16,22 @@ def test_ema_needs_an_alpha():
         Policy("ema")
 
 
-@pytest.mark.parametrize("name", ["lru", "lfu"])
+@pytest.mark.parametrize("name", ["lru", "lfu", "fifo", "sieve", "s3fifo", "min"])
 def test_others_take_no_alpha(name):
     with pytest.raises(ValueError, match=rf"alpha 0\.15: expected none for {name}"):
         Policy(name, 0.15)
 
 
 def test_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="policy 'fifo': expected one of lru, lfu, ema"):
-        Policy("fifo")
+    with pytest.raises(ValueError, match="policy 'clock': expected one of lru, lfu, ema, fifo, sieve, s3fifo, min"):
+        Policy("clock")
+
+
+@pytest.mark.parametrize("policy", [FIFO, SIEVE, S3FIFO, MIN], ids=lambda policy: policy.slug)
+def test_nothing_persists_where_there_is_no_state(policy):
+    with pytest.raises(ValueError, match=f"persistent: expected lfu or ema, not {policy.name}"):
+        Policy(policy.name, persistent=True)
+    assert policy.title == {"s3fifo": "S3-FIFO"}.get(policy.name, policy.name.upper())
 
 
 def test_published_names_and_order():

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-NAMES = ("lru", "lfu", "ema")
+NAMES = ("lru", "lfu", "ema", "fifo", "sieve", "s3fifo", "min")
+
+REVISION2 = ("lru", "lfu", "ema")
+"""Policies that Revisions 1 and 2 know; the others are asked block by block (:mod:`kvtier.simulate.requests`)."""
+
+STATELESS = ("fifo", "sieve", "s3fifo", "min")
+"""Policies that keep nothing of a block that could be chosen to survive its eviction. Nor does LRU, where the choice changes nothing."""
 
 
 @dataclass(frozen=True)
@@ -15,8 +21,9 @@ class Policy:
 
     Parameters
     ----------
-    name : {'lru', 'lfu', 'ema'}
-        Least recently used; least frequently used; decayed frequency, published as LRFU (Lee et al., SIGMETRICS 1999).
+    name : {'lru', 'lfu', 'ema', 'fifo', 'sieve', 's3fifo', 'min'}
+        Least recently used; least frequently used; decayed frequency, published as LRFU (Lee et al., SIGMETRICS 1999); first in, first
+        out; SIEVE (Zhang et al., NSDI 2024); S3-FIFO (Yang et al., SOSP 2023); farthest next request (Belady, 1966).
     alpha : float, optional
         Weight of the newest touch in the decayed frequency, in (0, 1); ``ema`` only.
     persistent : bool
@@ -25,7 +32,8 @@ class Policy:
     Raises
     ------
     ValueError
-        If the name is unknown, or `alpha` is missing, out of range or given to another policy.
+        If the name is unknown, `alpha` is missing, out of range or given to another policy, or `persistent` is asked of a policy
+        that has no state to keep.
     """
 
     name: str
@@ -39,10 +47,14 @@ class Policy:
             raise ValueError(f"alpha {self.alpha!r}: expected a number in (0, 1)")
         if self.name != "ema" and self.alpha is not None:
             raise ValueError(f"alpha {self.alpha!r}: expected none for {self.name}")
+        if self.persistent and self.name in STATELESS:
+            raise ValueError(f"persistent: expected lfu or ema, not {self.name}, which has no state that could survive an eviction")
 
     @property
     def title(self) -> str:
         """Name as the published records print it."""
+        if self.name == "s3fifo":
+            return "S3-FIFO"
         return self.name.upper() if self.alpha is None else f"EMA a={self.alpha:g}"
 
     @property
@@ -58,6 +70,10 @@ def slug(row: Mapping[str, Any]) -> str:
 
 LRU = Policy("lru")
 LFU = Policy("lfu")
+FIFO = Policy("fifo")
+SIEVE = Policy("sieve")
+S3FIFO = Policy("s3fifo")
+MIN = Policy("min")
 
 
 def ema(alpha: float, *, persistent: bool = False) -> Policy:

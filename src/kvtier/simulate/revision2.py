@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kvtier.simulate.metrics import TurnCounts
-from kvtier.simulate.policies import Policy
+from kvtier.simulate.policies import REVISION2, Policy
 from kvtier.workload.turns import Turns
 
 
@@ -28,9 +28,16 @@ class Hbm:
     ----------
     policy : Policy
     capacity_blocks : int
+
+    Raises
+    ------
+    ValueError
+        If Revision 2 does not know the policy.
     """
 
     def __init__(self, policy: Policy, capacity_blocks: int) -> None:
+        if policy.name not in REVISION2:
+            raise ValueError(f"policy {policy.name!r}: Revision 2 knows {', '.join(REVISION2)}")
         self.policy, self.capacity_blocks = policy, capacity_blocks
         self.key: dict[int, float] = {}
         self.count: dict[int, int] = {}
