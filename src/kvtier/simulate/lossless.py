@@ -1,0 +1,221 @@
+"""Lossless residency in plain Python: what a turn reads stays in HBM while the turn is served, at the cost of one integer a session.
+
+Semantics. Turn t of session s reads Read(t): the prefix, all blocks of s, and the blocks that it generates. The context is looked up
+first: its resident blocks are the hits. Then hits are touched, misses and generated blocks are admitted. All of Read(t) is pinned, so
+victims are blocks of other sessions: the smallest key first, ties to the session touched longest ago, and in a session to the deepest
+block. The prefix is in every Read(t) and never leaves. If Read(t) is larger than HBM, every other session leaves, the first blocks of
+(prefix, session, generated) that fill HBM stay, and the deeper ones are *streamed*: read or made, not admitted. A streamed block of
+the context is a miss. Contexts only grow, so it is streamed for good, and whether it has a state makes no difference.
+
+Why it is exact, block by block, at O(evicted segments) a turn:
+
+- A turn touches all blocks of its session at once, so blocks that were first touched, or last admitted where eviction forgets, at the
+  same turn have the same history from there on. They are neighbours: a *segment* has one state. A session is a stack of segments.
+- State never increases with depth. A deeper segment starts later; it starts at the smallest score there is after a touch (count 1, or
+  α), and a touch is monotone in the score it renews, in binary64 too, where each rounded operation is monotone. Blocks of a session
+  share the turn of the last touch, so their keys are ordered as their scores are (the logarithm is taken to be monotone). With ties to
+  the deepest, a session loses its deepest block first: what is resident of it is a prefix of its blocks, and only the deepest resident
+  segment needs a key.
+- Between two turns of a session nothing changes its keys. So one entry of the queue a session is valid: it is made when the session
+  is touched, and anew when an eviction uncovers the next segment; entries from before the last touch are passed over. A covered segment
+  is brought up to date when it is uncovered, by the touches that it has missed, with the expressions of
+  :mod:`kvtier.simulate.revision2` in the same order. Equal histories give equal bits, and ties are ties.
+
+It is what the third revision builds on; SPEC §8 has the constraint.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from kvtier.simulate.policies import Policy
+from kvtier.workload.turns import Turns
+
+OnEvict = Callable[[int, int, int, int], None]
+"""Told (turn, session, first, stop): blocks ``first`` to ``stop - 1`` of the session leave HBM, the deepest first."""
+
+
+@dataclass(frozen=True)
+class LosslessCounts:
+    """What happened in each turn; arrays of int64, shape (turns,).
+
+    Parameters
+    ----------
+    hits, misses : ndarray of int64
+        Blocks of prefix and context that were in HBM as the turn began, and that were not. They add up to ``Turns.read_blocks``.
+    evictions : ndarray of int64
+        Blocks of other sessions that left.
+    streamed : ndarray of int64
+        Blocks of Read(t), generated ones included, beyond the capacity of HBM.
+    """
+
+    hits: np.ndarray
+    misses: np.ndarray
+    evictions: np.ndarray
+    streamed: np.ndarray
+
+    @property
+    def over_budget_turns(self) -> int:
+        """Turns whose Read(t) is larger than HBM: no policy serves them losslessly."""
+        return int(np.count_nonzero(self.streamed))
+
+
+class _Segment:
+    """Blocks of a session with one history, from `first` to the next segment; `score` holds its first `touches` touches of the session."""
+
+    __slots__ = ("first", "score", "touches")
+
+    def __init__(self, first: int, touches: int, score: float) -> None:
+        self.first, self.touches, self.score = first, touches, score
+
+
+class _Session:
+    """Blocks so far, the resident part, the turns that touched it, and its segments, of which `top` is the deepest resident one.
+
+    `known` is how many blocks have a state: the resident ones, or where state is persistent all that were ever admitted.
+    """
+
+    __slots__ = ("blocks", "known", "resident", "segments", "top", "touched")
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks, self.resident, self.known, self.top = blocks, 0, 0, -1
+        self.touched: list[int] = []
+        self.segments: list[_Segment] = []
+
+
+class _Recency:
+    """Key of LRU: the turn of the last touch, which all blocks of a session share: one segment."""
+
+    def start(self, session: _Session) -> None:
+        if not session.segments:
+            session.segments.append(_Segment(0, 0, 0))
+
+    def key(self, session: _Session) -> float:
+        return session.touched[-1]
+
+
+class _Frequency:
+    """Key of LFU: touches since the segment's first."""
+
+    def start(self, session: _Session) -> None:
+        session.segments.append(_Segment(session.known, len(session.touched), 1))
+
+    def key(self, session: _Session) -> float:
+        segment = session.segments[session.top]
+        return segment.score + (len(session.touched) - segment.touches)
+
+
+class _DecayedFrequency:
+    """Key of EMA: K = ln s + t·(−ln(1 − α)), as in Revision 2."""
+
+    def __init__(self, alpha: float, turns: int) -> None:
+        self.alpha, self.rate = alpha, -math.log(1 - alpha)
+        self.decay = [(1 - alpha) ** elapsed for elapsed in range(turns)]
+
+    def start(self, session: _Session) -> None:
+        # What a touch makes of no score: α + (1 − α)·0, exactly.
+        session.segments.append(_Segment(session.known, len(session.touched), self.alpha))
+
+    def key(self, session: _Session) -> float:
+        segment, alpha, decay = session.segments[session.top], self.alpha, self.decay
+        score = segment.score
+        for before, now in pairwise(session.touched[segment.touches - 1 :]):
+            score = alpha + (1 - alpha) * (score * decay[now - before])
+        segment.score, segment.touches = score, len(session.touched)
+        return math.log(score) + session.touched[-1] * self.rate
+
+
+def _scoring(policy: Policy, turns: int) -> _Recency | _Frequency | _DecayedFrequency:
+    if policy.name == "lru":
+        return _Recency()
+    if policy.name == "lfu":
+        return _Frequency()
+    if policy.name == "ema":
+        return _DecayedFrequency(policy.alpha, turns)
+    raise ValueError(f"policy {policy.name!r}: expected one of lru, lfu, ema")
+
+
+def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | None = None) -> LosslessCounts:
+    """Replay a workload.
+
+    Parameters
+    ----------
+    turns : Turns
+    policy : Policy
+        ``lru``, ``lfu`` or ``ema``; the last two forget a block's state at its eviction unless persistent.
+    hbm_blocks : int
+        Capacity of HBM.
+    on_evict : callable, optional
+        Called with (turn, session, first, stop) for each evicted interval, in order: blocks ``first`` to ``stop - 1`` of the session
+        leave, the deepest first. Positions count from the session's own first block, without the prefix.
+
+    Returns
+    -------
+    LosslessCounts
+
+    Raises
+    ------
+    ValueError
+        If the policy is another one, or the capacity is negative.
+    """
+    if hbm_blocks < 0:
+        raise ValueError(f"hbm_blocks {hbm_blocks}: expected 0 or more")
+    scoring = _scoring(policy, len(turns.session))
+    # Recency has no state that could outlive its block.
+    keeps_state = policy.persistent and policy.name != "lru"
+    sessions = [_Session(blocks) for blocks in turns.context_blocks.tolist()]
+    # Key of the deepest resident segment, turn of the session's last touch, session.
+    queue: list[tuple[float, int, int]] = []
+    room, prefix_resident, resident = max(hbm_blocks - turns.prefix_blocks, 0), 0, 0
+    counts = []
+
+    for turn, (number, growth) in enumerate(zip(turns.session.tolist(), turns.growth_blocks.tolist(), strict=True)):
+        session = sessions[number]
+        hits, read = prefix_resident + session.resident, turns.prefix_blocks + session.blocks
+        context = session.blocks + growth
+        kept = min(context, room)
+        evictions = max(resident - session.resident + kept - room, 0)
+        session.touched.append(turn)
+
+        excess = evictions
+        while excess:
+            entry = heapq.heappop(queue)
+            _, touched, other = entry
+            victim = sessions[other]
+            # The session has been touched since: this turn's own is pinned that way, any other has a newer entry.
+            if touched != victim.touched[-1]:
+                continue
+            first = stop = victim.resident
+            while excess and first and not (queue and queue[0] < entry):
+                leaving = min(excess, first - victim.segments[victim.top].first)
+                first, excess = first - leaving, excess - leaving
+                if first == victim.segments[victim.top].first:
+                    victim.top -= 1
+                    if first:
+                        entry = scoring.key(victim), touched, other
+            victim.resident = first
+            if first:
+                heapq.heappush(queue, entry)
+            if not keeps_state:
+                victim.known = first
+                del victim.segments[victim.top + 1 :]
+            if on_evict:
+                on_evict(turn, other, first, stop)
+
+        if kept > session.known:
+            scoring.start(session)
+            session.known = kept
+        resident += kept - session.resident - evictions
+        session.blocks, session.resident, session.top = context, kept, len(session.segments) - 1
+        if kept:
+            heapq.heappush(queue, (scoring.key(session), turn, number))
+        prefix_resident = min(turns.prefix_blocks, hbm_blocks)
+        counts.append((hits, read - hits, evictions, max(turns.prefix_blocks + context - hbm_blocks, 0)))
+
+    return LosslessCounts(*np.array(counts, dtype=np.int64).reshape(-1, 4).T.copy())
