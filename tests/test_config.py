@@ -57,6 +57,9 @@ def test_schema_forbids_unknown_keys_and_demands_all_of_them(refusal):
         for key in values:
             line = re.search(rf"\n  {key}:[^\n]*", FULL[start:])
             text = FULL[: start + line.start()] + FULL[start + line.end() :]
+            if len(values) == 1:
+                # Without its only key the section would be nothing, not an empty mapping.
+                text = text.replace(f"\n{section}:\n", f"\n{section}: {{}}\n")
             assert refusal(text) == f"{section}.{key}: found nothing, expected the key to be given"
 
 
@@ -67,7 +70,7 @@ def test_schema_forbids_unknown_keys_and_demands_all_of_them(refusal):
             "audit:\n",
             "audits:\n",
             "audits: found an unknown key with value {'sessions': 60, 'turns': 250, 'seed': 1, 'hbm_gib': 8}, "
-            "expected only analytic, workload, revision1, revision2, audit",
+            "expected only analytic, workload, sweeps, revision1, revision2, audit",
         ),
         ("[8, 16,", "[-8, 16,", "revision1.budgets_gib.0: found -8, expected at least 1 and at most 65536"),
         ("[8, 16,", "[8, 0,", "revision1.budgets_gib.1: found 0, expected at least 1 and at most 65536"),
@@ -95,6 +98,11 @@ def test_schema_forbids_unknown_keys_and_demands_all_of_them(refusal):
         ("turns: 2500", "turns: 2500.5", "workload.turns: found 2500.5, expected of type integer"),
         ("  turns: 250\n", "  turns: 0\n", "audit.turns: found 0, expected at least 1"),
         ("from: 1250", "from: 2500", "workload.counted_from: found 2500, expected less than workload.turns, 2500"),
+        ("shards: 1", "shards: 0", "sweeps.shards: found 0, expected at least 1 and at most 1000"),
+        ("shards: 1", "shards: -2", "sweeps.shards: found -2, expected at least 1 and at most 1000"),
+        ("shards: 1", "shards: 1.5", "sweeps.shards: found 1.5, expected of type integer"),
+        ("shards: 1", "shards: two", "sweeps.shards: found 'two', expected of type integer"),
+        ("shards: 1", "shards: 1001", "sweeps.shards: found 1001, expected at least 1 and at most 1000"),
         ("from: 1250", "from: 9999", "workload.counted_from: found 9999, expected less than workload.turns, 2500"),
         (
             "  sessions: 200\n  turns: 2500\n  counted_from: 1250\n",

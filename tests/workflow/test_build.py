@@ -153,6 +153,35 @@ def test_another_folder_hash_seed_time_zone_and_core_count_make_the_same_bytes(b
     assert results(project) == results(built)
 
 
+def test_a_sweep_in_shards_makes_the_same_bytes(project, built):
+    config = project / "config/quick.yaml"
+    config.write_text(config.read_text().replace("shards: 1", "shards: 2"))
+    assert {"replay_shard", "sweep_revision2_alphas", "compare_revision2_variants"} <= jobs(project, "quick")
+    made = ["results/quick/numbers/sweep_revision2_alphas.json", "results/quick/simulate/revision2/e2.parquet"]
+    for path in made:
+        (project / path).unlink()
+    run = snakemake(project, *made)
+    assert run.returncode == 0, run.stdout + run.stderr
+    shards = sorted(path.name for path in project.glob("results/quick/simulate/shards/sweep_revision2_alphas/*"))
+    assert shards == ["1-of-2.parquet", "2-of-2.parquet"]
+    for path in made:
+        assert (project / path).read_bytes() == (built / path).read_bytes()
+    assert jobs(project, *made) == set()
+
+
+def test_changing_a_setting_of_a_sweep_in_shards_reruns_its_shards_alone(project):
+    config = project / "config/quick.yaml"
+    config.write_text(config.read_text().replace("shards: 1", "shards: 2"))
+    made = ["results/quick/simulate/revision2/e2.parquet", "results/quick/simulate/revision1/alphas.parquet"]
+    assert snakemake(project, *made).returncode == 0
+    text = config.read_text()
+    assert "alphas: [0.5, 0.3, " in text
+    config.write_text(text.replace("alphas: [0.5, 0.3, ", "alphas: [0.5, 0.25, "))
+    run = snakemake(project, "--dry-run", *made)
+    shards = sorted(re.findall(r"Shard (.*)", run.stdout + run.stderr))
+    assert shards == ["1 of 2: sweep_revision2_alphas", "2 of 2: sweep_revision2_alphas"]
+
+
 def test_the_quick_build_leaves_the_published_copy_alone(built):
     for path in sorted((built / "data").rglob("*.json")):
         assert path.read_bytes() == (ROOT / path.relative_to(built)).read_bytes()
@@ -194,6 +223,7 @@ def edit(path, old, new):
             "config/quick.yaml: revision2.grid_alphas.0: found 1.5, expected at least 0.0001 and less than 1",
         ),
         ("grid_seeds: [1]", "grid_seeds: [1", "config/quick.yaml: line"),
+        ("  shards: 1", "  shards: 0", "config/quick.yaml: sweeps.shards: found 0, expected at least 1 and at most 1000"),
     ],
 )
 def test_a_bad_configuration_is_told_in_one_line(project, old, new, said):

@@ -37,6 +37,30 @@ def setting(section, key):
     return lambda wildcards: SETTINGS[wildcards.results][section][key]
 
 
+def shards_of(sweep):
+    """Tables of the shards of a sweep, the first first; none where the sweep is made in one piece, as it is by default."""
+
+    def paths(wildcards):
+        count = SETTINGS[wildcards.results]["sweeps"]["shards"]
+        if count == 1:
+            return []
+        return expand(
+            rules.replay_shard.output.runs,
+            results=wildcards.results,
+            sweep=sweep,
+            shard=range(1, count + 1),
+            shards=count,
+        )
+
+    return paths
+
+
+def settings_of_sweep(wildcards):
+    """By name, what the rule of a sweep has for parameters."""
+    made = getattr(rules, wildcards.sweep)
+    return {name: value(wildcards) for name, value in made.params.items()}
+
+
 def from_top(path):
     """A path as seen from the top of the checkout, where snakemake runs."""
     return str(Path(path).resolve().relative_to(Path.cwd().resolve()))
@@ -46,9 +70,11 @@ def map_of_rules(_):
     """By name: where a rule of the full build is defined, its script, the files it reads and makes, the names of its settings."""
 
     def filled(items):
+        # Without the shards of a sweep, which are no stage of their own: what they read, the sweep reads.
         return sorted(
             strip_wildcard_constraints(str(item)).replace("{results}", "results")
             for item in items
+            if not callable(item)
         )
 
     return {
@@ -62,5 +88,7 @@ def map_of_rules(_):
             ),
         }
         for made in workflow.rules
-        if made.script and made.output and made.name != "map_rules"
+        if made.script
+        and made.output
+        and made.name not in {"map_rules", "replay_shard"}
     }

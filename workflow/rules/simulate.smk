@@ -1,10 +1,31 @@
 """Simulations: Revision 1 with its defect, retained; Revision 2, corrected and provisional."""
 
 
+rule replay_shard:
+    """Some of a sweep's runs, where the setting sweeps.shards deals a sweep out to several jobs. Evidence: as of the sweep."""
+    input:
+        code=code_of("replay_shard"),
+    output:
+        runs="{results}/simulate/shards/{sweep}/{shard}-of-{shards}.parquet",
+    log:
+        "{results}/logs/shards/{sweep}/{shard}-of-{shards}.log",
+    wildcard_constraints:
+        sweep="[a-z0-9_]+",
+        shard="[0-9]+",
+        shards="[0-9]+",
+    params:
+        settings=settings_of_sweep,
+    message:
+        "Shard {wildcards.shard} of {wildcards.shards}: {wildcards.sweep}"
+    script:
+        "../scripts/replay_shard.py"
+
+
 rule sweep_revision1_budgets:
     """Revision 1: hit rate against HBM budget. Evidence: Simulated, superseded; retained for audit."""
     input:
         code=code_of("sweep_revision1_budgets"),
+        shards=shards_of("sweep_revision1_budgets"),
     output:
         runs="{results}/simulate/revision1/budgets.parquet",
         numbers="{results}/numbers/sweep_revision1_budgets.json",
@@ -25,6 +46,7 @@ rule sweep_revision1_cxl:
     """Revision 1: where reads are served against the size of CXL. Evidence: Simulated, superseded; retained for audit."""
     input:
         code=code_of("sweep_revision1_cxl"),
+        shards=shards_of("sweep_revision1_cxl"),
     output:
         runs="{results}/simulate/revision1/cxl.parquet",
         numbers="{results}/numbers/sweep_revision1_cxl.json",
@@ -44,6 +66,7 @@ rule sweep_revision1_workloads:
     """Revision 1: scan and loop workloads. Evidence: Simulated, superseded; retained for audit."""
     input:
         code=code_of("sweep_revision1_workloads"),
+        shards=shards_of("sweep_revision1_workloads"),
     output:
         runs="{results}/simulate/revision1/workloads.parquet",
         numbers="{results}/numbers/sweep_revision1_workloads.json",
@@ -63,6 +86,7 @@ rule sweep_revision1_alphas:
     """Revision 1: hit rate against alpha. Evidence: Simulated, superseded; retained for audit."""
     input:
         code=code_of("sweep_revision1_alphas"),
+        shards=shards_of("sweep_revision1_alphas"),
     output:
         runs="{results}/simulate/revision1/alphas.parquet",
         numbers="{results}/numbers/sweep_revision1_alphas.json",
@@ -99,6 +123,7 @@ rule sweep_revision2_budgets:
     """Revision 2, e1: hit rate against HBM budget, four policies. Evidence: Simulated (provisional)."""
     input:
         code=code_of("sweep_revision2_budgets"),
+        shards=shards_of("sweep_revision2_budgets"),
     output:
         runs="{results}/simulate/revision2/e1.parquet",
         numbers="{results}/numbers/sweep_revision2_budgets.json",
@@ -120,6 +145,7 @@ rule sweep_revision2_alphas:
     """Revision 2, e2: hit rate against alpha, with LRU and LFU. Evidence: Simulated (provisional)."""
     input:
         code=code_of("sweep_revision2_alphas"),
+        shards=shards_of("sweep_revision2_alphas"),
     output:
         runs="{results}/simulate/revision2/e2.parquet",
         numbers="{results}/numbers/sweep_revision2_alphas.json",
@@ -140,6 +166,7 @@ rule sweep_revision2_workloads:
     """Revision 2, e3: zipf, scan and loop. Evidence: Simulated (provisional)."""
     input:
         code=code_of("sweep_revision2_workloads"),
+        shards=shards_of("sweep_revision2_workloads"),
     output:
         runs="{results}/simulate/revision2/e3.parquet",
         numbers="{results}/numbers/sweep_revision2_workloads.json",
@@ -160,6 +187,7 @@ rule compare_revision2_variants:
     """Revision 2, e4 to e6: warm-up, persistent state, overlap with decode. Evidence: Simulated (provisional)."""
     input:
         code=code_of("compare_revision2_variants"),
+        shards=shards_of("compare_revision2_variants"),
     output:
         runs="{results}/simulate/revision2/e4_e5_e6.parquet",
         numbers="{results}/numbers/compare_revision2_variants.json",
@@ -179,6 +207,7 @@ rule sweep_revision2_alpha_grid:
     """Revision 2: alpha against budget, seed and persistence. Evidence: Simulated (provisional)."""
     input:
         code=code_of("sweep_revision2_alpha_grid"),
+        shards=shards_of("sweep_revision2_alpha_grid"),
     output:
         runs="{results}/simulate/revision2/alpha_grid.parquet",
         numbers="{results}/numbers/sweep_revision2_alpha_grid.json",

@@ -8,9 +8,8 @@ import polars as pl
 from kvtier.evidence import numbers, simulated
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps, tables
+from kvtier.simulate import shards, tables
 from kvtier.simulate.policies import slug
-from kvtier.workload.synthetic import Shape
 
 NAMES = {
     "e4cold": "e4.cold",
@@ -20,11 +19,6 @@ NAMES = {
     "e6no": "e6.exposed",
     "e6ov": "e6.overlap",
 }
-
-
-def compare(shape: Shape, counted_from: int) -> pl.DataFrame:
-    runs = [*sweeps.revision2_warmup(), *sweeps.revision2_persistence(), *sweeps.revision2_overlap()]
-    return sweeps.replay(runs, 2, shape, counted_from)
 
 
 def key(row: Mapping[str, Any]) -> str:
@@ -58,7 +52,6 @@ def number(runs: pl.DataFrame) -> list[Number]:
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        params = snakemake.params
-        runs = compare(Shape(params.sessions, params.turns), params.counted_from)
+        runs = shards.runs_of(snakemake.rule, snakemake.params, snakemake.input.shards)
         tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, number(runs), snakemake)

@@ -9,13 +9,8 @@ from kvtier.evidence import numbers, simulated
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps, tables
+from kvtier.simulate import shards, tables
 from kvtier.simulate.policies import slug
-from kvtier.workload.synthetic import Shape
-
-
-def sweep(alphas: list[float], shape: Shape, counted_from: int) -> pl.DataFrame:
-    return sweeps.replay(sweeps.revision2_alphas(alphas), 2, shape, counted_from)
 
 
 def key(row: Mapping[str, Any]) -> str:
@@ -44,7 +39,6 @@ def number(runs: pl.DataFrame) -> list[Number]:
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        params = snakemake.params
-        runs = sweep(params.alphas, Shape(params.sessions, params.turns), params.counted_from)
+        runs = shards.runs_of(snakemake.rule, snakemake.params, snakemake.input.shards)
         tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, number(runs), snakemake)

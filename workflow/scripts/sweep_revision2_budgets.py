@@ -8,15 +8,10 @@ import polars as pl
 from kvtier.evidence import numbers, simulated
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps, tables
+from kvtier.simulate import shards, tables
 from kvtier.simulate.policies import LRU, PUBLISHED, slug
-from kvtier.workload.synthetic import Shape
 
 FIELDS = ["hit", "cxl", "cold", "stall", "recompute_share", "read_set_evictions"]
-
-
-def sweep(budgets_gib: list[float], seeds: list[int], shape: Shape, counted_from: int) -> pl.DataFrame:
-    return sweeps.replay(sweeps.revision2_budgets(budgets_gib, seeds), 2, shape, counted_from)
 
 
 def key(row: Mapping[str, Any]) -> str:
@@ -51,7 +46,6 @@ def number(runs: pl.DataFrame) -> list[Number]:
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        params = snakemake.params
-        runs = sweep(params.budgets_gib, params.seeds, Shape(params.sessions, params.turns), params.counted_from)
+        runs = shards.runs_of(snakemake.rule, snakemake.params, snakemake.input.shards)
         tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, number(runs), snakemake)

@@ -6,15 +6,11 @@ from kvtier.evidence import numbers, simulated
 from kvtier.evidence.labels import Label
 from kvtier.evidence.numbers import Number
 from kvtier.jobs import reporting
-from kvtier.simulate import sweeps, tables
+from kvtier.simulate import shards, tables
 from kvtier.simulate.policies import slug
 from kvtier.units import GIB
 from kvtier.workload.synthetic import Shape, generate
 from kvtier.workload.turns import BLOCK_BYTES
-
-
-def sweep(seeds: list[int], shape: Shape, counted_from: int) -> pl.DataFrame:
-    return sweeps.replay(sweeps.revision2_workloads(seeds), 2, shape, counted_from)
 
 
 def number(runs: pl.DataFrame) -> list[Number]:
@@ -48,6 +44,6 @@ if __name__ == "__main__":
     with reporting(snakemake):
         params = snakemake.params
         shape = Shape(params.sessions, params.turns)
-        runs = sweep(params.seeds, shape, params.counted_from)
+        runs = shards.runs_of(snakemake.rule, snakemake.params, snakemake.input.shards)
         tables.RUNS.write(runs, snakemake.output.runs)
         numbers.write(snakemake.output.numbers, [*number(runs), *footprint(params.seeds[0], shape)], snakemake)

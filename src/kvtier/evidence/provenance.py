@@ -65,7 +65,10 @@ def import_closure(*modules: str) -> tuple[Path, ...]:
 def of_job(job: Any) -> dict[str, Any]:
     """Rule, parameters and data inputs (with sha256) of the snakemake job that runs.
 
-    Code is left out of the hashes: a comment must not move the ledger. Git and the rule's inputs tell the code.
+    Code is left out of the hashes: a comment must not move the ledger. Git and the rule's inputs tell the code. So are the shards of the
+    job's own sweep: into how many jobs it was dealt out is no source of a number.
     """
-    inputs = {str(path): sha256(path) for path in job.input if Path(path).suffix not in {".py", ".smk"}}
+    left_out = {str(path) for path in getattr(job.input, "shards", ())}
+    read = [str(path) for path in job.input if Path(path).suffix not in {".py", ".smk"} and str(path) not in left_out]
+    inputs = {path: sha256(path) for path in read}
     return {"rule": job.rule, "params": dict(sorted(job.params.items())), "inputs": dict(sorted(inputs.items()))}

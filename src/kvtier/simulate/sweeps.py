@@ -70,6 +70,11 @@ def revision2_overlap() -> list[Run]:
     return [Run(name, policy, overlap=overlap) for name, overlap in (("e6no", False), ("e6ov", True)) for policy in PUBLISHED]
 
 
+def revision2_variants() -> list[Run]:
+    """e4 to e6, one after the other."""
+    return [*revision2_warmup(), *revision2_persistence(), *revision2_overlap()]
+
+
 def revision2_alpha_grid(alphas: Sequence[float], budgets_gib: Sequence[float], seeds: Sequence[int]) -> list[Run]:
     """Alpha against budget, seed and persistence."""
     return [
@@ -151,7 +156,7 @@ def replay(runs: Iterable[Run], revision: int, shape: Shape, counted_from: int) 
                 **summary,
             }
         )
-    return tables.RUNS.check(pl.DataFrame(rows, infer_schema_length=None))
+    return tables.RUNS.check(pl.DataFrame(rows, None if rows else tables.RUNS.columns, infer_schema_length=None))
 
 
 def _simulate(turns: Turns, revision: int, policy: Policy, hbm_gib: float, cxl_gib: float) -> TurnCounts:
