@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kvtier import config
 from kvtier.evidence.provenance import imported_modules
 from kvtier.files import sha256
-from kvtier.simulate import engine, records, revision1, sweeps
+from kvtier.simulate import blocks, records, revision1, sweeps
 from kvtier.simulate.metrics import capacity_blocks
 from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
 from kvtier.workload import synthetic
@@ -45,7 +45,7 @@ def replay(turns, policy, hbm_blocks, cxl_blocks):
 
 def assert_twin_agrees(turns, policy, hbm_blocks, cxl_blocks):
     counts, victims = replay(turns, policy, hbm_blocks, cxl_blocks)
-    twin_counts, twin_victims = engine.simulate_revision1(turns, policy, hbm_blocks, cxl_blocks, record=len(victims) + 1)
+    twin_counts, twin_victims = blocks.simulate_revision1(turns, policy, hbm_blocks, cxl_blocks, record=len(victims) + 1)
     assert twin_counts == counts
     # The last row stays empty: there is no eviction more.
     assert twin_victims.tolist() == [*victims, [0, 0]]

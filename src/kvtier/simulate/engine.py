@@ -1,28 +1,82 @@
-"""Compiled twins of the two simulators, block by block: the decisions of the references, at a fraction of the time.
+"""The fast simulators: exact, at the cost of extents and not of blocks.
 
-:func:`simulate` is the twin of :func:`kvtier.simulate.revision2.simulate`, :func:`simulate_revision1` that of
-:func:`kvtier.simulate.revision1.simulate`. What makes them exact:
+A turn reads whole contexts in ascending order, so the blocks of a session fall into *extents*: neighbours in equal state, which are
+touched, admitted and evicted together. Two disciplines:
 
-- Keys are computed by the reference's expressions in the reference's order, so equal blocks have bit-equal keys and ties are ties.
-- The victim of Revision 2 is the smallest (key, identity). Touches of one turn that follow each other in ascending order with the
-  same key form a group, and the heap holds groups, by key and first block. A block belongs to the group of its latest touch; what a
-  group has lost is skipped when it comes to the top, and the heap is corrected until the top is a block that still belongs to it.
-- Revision 1's queue is ordered by (entry, identity) as Python's ``heapq`` orders tuples; equal entries are interchangeable.
+- :func:`simulate`, the twin of :func:`kvtier.simulate.revision2.simulate`: a turn is looked up whole, then admitted, each block first
+  inserted and then something evicted, CXL below;
+- :func:`replay_requests`, the twin of :func:`kvtier.simulate.requests.replay`: block by block in one pass, first evicted and then
+  inserted, nothing below. This is what general cache simulators do.
+
+What makes them exact:
+
+- Keys are computed by the reference's expressions in the reference's order, so equal blocks have bit-equal keys and ties are ties. The
+  victim is the smallest (key, stamp); the stamp is the block's identity in Revision 2, its touch in the other discipline. It ascends
+  inside an extent, so the first block of the smallest extent is the victim, and stays so while blocks leave from the front.
+- Neighbours become one extent only if they are bit-equal in state and follow each other in every queue that they stand in.
+- A run of n misses with equal state evicts n times from the same extent, unless that has fewer blocks or one of three things happens,
+  each with a closed form: the new block is itself the smallest and goes as it comes; the smallest extent is what the run has just
+  admitted, so the run slides through its own predecessors; the victim is the run's own next extent, not yet read, so the gap moves
+  through it.
+
+Complexity: a turn costs O((e + v) log x) for e extents read, v extents that lose blocks and x extents in all; a run creates a bounded
+number of extents, and each step of it ends the run or uses an extent up. Contexts of any length cost the same. With one extent a block
+(an arbitrary trace, or states that no two neighbours share) it is a block-by-block simulation with a binary heap, O(log x) a block, as
+:mod:`kvtier.simulate.blocks` is.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 
 import numpy as np
-from numba import njit
 
+from kvtier.simulate.compiled import compiled
 from kvtier.simulate.metrics import TurnCounts
 from kvtier.simulate.policies import Policy
 from kvtier.workload.turns import Turns
 
-LRU, LFU, EMA = 0, 1, 2
-KIND = {"lru": LRU, "lfu": LFU, "ema": EMA}
+LRU, FIFO, SIEVE, LFU, EMA = range(5)
+REVISION2 = {"lru": LRU, "lfu": LFU, "ema": EMA}
+REQUESTS = REVISION2 | {"fifo": FIFO, "sieve": SIEVE}
+
+EXTENT = np.dtype(
+    [
+        ("first", np.int64),
+        ("stop", np.int64),
+        # Neighbours in the session, in the queue of HBM (LRU, FIFO, SIEVE), and in CXL.
+        ("left", np.int32),
+        ("right", np.int32),
+        ("older", np.int32),
+        ("newer", np.int32),
+        ("cxl_older", np.int32),
+        ("cxl_newer", np.int32),
+        # Place in the heap (LFU, EMA), what orders it there, and the policy's state.
+        ("place", np.int32),
+        ("resident", np.bool_),
+        ("cached", np.bool_),
+        ("visited", np.bool_),
+        ("key", np.float64),
+        ("stamp", np.int64),
+        ("score", np.float64),
+        ("touched", np.int64),
+    ],
+    align=True,
+)
+"""Blocks ``first`` to ``stop - 1`` of one session. Queues and sessions are rings, each closed by an extent without blocks."""
+
+QUEUE, CXL, SESSIONS = 0, 1, 2
+"""The extents that close the rings of HBM and CXL, and that of session 0; the others and the prefix follow."""
+
+RESIDENT, CACHED, QUEUED, USED, SPARE, FREE, HAND = range(7)
+"""Counters of a simulation: blocks in HBM and in CXL, extents in the heap, extents ever used, extents to be had without making room, the
+first that was given back, and the extent before which SIEVE's hand stands (QUEUE: the oldest; NEXT: the one admitted next)."""
+
+NEXT = -1
+
+ROOM = 16
+"""Extents that one step may need, and more."""
 
 
 def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> TurnCounts:
@@ -32,12 +86,18 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> 
     ----------
     turns : Turns
     policy : Policy
+        ``lru``, ``lfu`` or ``ema``.
     hbm_blocks, cxl_blocks : int
         Capacities.
 
     Returns
     -------
     TurnCounts
+
+    Raises
+    ------
+    ValueError
+        If Revision 2 does not have the policy.
     """
     counts, _ = _replay(turns, policy, hbm_blocks, cxl_blocks, 0)
     return TurnCounts(*counts)
@@ -45,365 +105,750 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> 
 
 def victims(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> np.ndarray:
     """Every (turn, victim) of Revision 2 in order, shape (evictions, 2): what tests compare with the reference."""
-    evictions = int(simulate(turns, policy, hbm_blocks, cxl_blocks).evictions.sum())
-    return _replay(turns, policy, hbm_blocks, cxl_blocks, evictions)[1]
+    counts, _ = _replay(turns, policy, hbm_blocks, cxl_blocks, 0)
+    return _one_by_one(_replay(turns, policy, hbm_blocks, cxl_blocks, int(counts[3].sum()))[1])
+
+
+def replay_requests(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray:
+    """Replay a workload block by block in one pass; the same hits as :func:`kvtier.simulate.requests.replay`.
+
+    Parameters
+    ----------
+    turns : Turns
+    policy : Policy
+        ``lru``, ``fifo``, ``sieve``, ``lfu``, ``ema`` or ``min``.
+    hbm_blocks : int
+        Capacity.
+
+    Returns
+    -------
+    ndarray of int64, shape (turns,)
+        Requests of each turn that hit.
+
+    Raises
+    ------
+    ValueError
+        If the policy has no compiled form.
+    """
+    if policy.name == "min":
+        return _replay_min(turns, hbm_blocks, *next_turns(turns))
+    return _replay_policy(turns, policy, hbm_blocks, 0)[0][0]
+
+
+def request_victims(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray:
+    """Every (turn, victim) of :func:`replay_requests` in order, shape (evictions, 2), for every policy but ``min``."""
+    counts, _ = _replay_policy(turns, policy, hbm_blocks, 0)
+    return _one_by_one(_replay_policy(turns, policy, hbm_blocks, int(counts[1].sum()))[1])
+
+
+def next_turns(turns: Turns) -> tuple[np.ndarray, np.ndarray]:
+    """First turn of each session, shape (sessions,), and the next turn of each turn's session, shape (turns,); ``len(turns)`` is never."""
+    count = len(turns.session)
+    first = np.full(len(turns.context_blocks), count, dtype=np.int64)
+    following = np.full(count, count, dtype=np.int64)
+    order = np.argsort(turns.session, kind="stable")
+    ordered = turns.session[order]
+    same = ordered[1:] == ordered[:-1]
+    following[order[:-1][same]] = order[1:][same]
+    first[ordered[::-1]] = order[::-1]
+    return first, following
 
 
 def _replay(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
-    alpha, decay, log_rate = _decay(policy.alpha, len(turns.session))
     counts = np.zeros((5, len(turns.session)), dtype=np.int64)
-    trail = np.zeros((record, 2), dtype=np.int64)
-    _revision2(
-        KIND[policy.name],
-        policy.persistent,
-        alpha,
-        decay,
-        log_rate,
+    trail = np.zeros((record, 3), dtype=np.int64)
+    _revision2(*_settings(turns, policy, REVISION2), turns.context_blocks, hbm_blocks, cxl_blocks, counts, trail)
+    return counts, trail
+
+
+def _replay_policy(turns: Turns, policy: Policy, hbm_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
+    counts = np.zeros((2, len(turns.session)), dtype=np.int64)
+    trail = np.zeros((record, 3), dtype=np.int64)
+    _requests(*_settings(turns, policy, REQUESTS), turns.context_blocks, hbm_blocks, counts, trail)
+    return counts, trail
+
+
+def _replay_min(turns: Turns, hbm_blocks: int, first_turn: np.ndarray, next_turn: np.ndarray) -> np.ndarray:
+    hits = np.zeros(len(turns.session), dtype=np.int64)
+    wrong = _min(
         turns.prefix_blocks,
         turns.first_block,
         turns.context_blocks,
         turns.session,
         turns.growth_blocks,
-        int(turns.read_blocks.sum() + turns.growth_blocks.sum()),
+        first_turn,
+        next_turn,
         hbm_blocks,
-        cxl_blocks,
-        counts,
-        trail,
+        hits,
     )
-    return counts, trail
+    if wrong >= 0:
+        raise ValueError(f"turn {wrong} reads session {turns.session[wrong]}, whose next turn was said to be another")
+    return hits
 
 
-def simulate_revision1(
-    turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int, record: int = 0
-) -> tuple[list[tuple[int, int, int]], np.ndarray]:
-    """Replay a workload under Revision 1; the same counts as the retained file, its defect included.
-
-    Parameters
-    ----------
-    turns : Turns
-        Contexts that do not grow.
-    policy : Policy
-        Not persistent.
-    hbm_blocks, cxl_blocks : int
-        Capacities.
-    record : int
-        How many (turn, victim) to keep, from the first.
-
-    Returns
-    -------
-    counts : list of (hits, fetched, recomputed)
-        One for each turn [blocks].
-    victims : ndarray of int64, shape (record, 2)
-    """
-    alpha, decay, _ = _decay(policy.alpha, len(turns.session))
-    counts = np.zeros((3, len(turns.session)), dtype=np.int64)
-    trail = np.zeros((record, 2), dtype=np.int64)
-    _revision1(
-        KIND[policy.name],
-        alpha,
-        decay,
-        turns.prefix_blocks,
-        turns.first_block,
-        turns.context_blocks,
-        turns.session,
-        hbm_blocks,
-        cxl_blocks,
-        counts,
-        trail,
-    )
-    return [tuple(turn) for turn in counts.T.tolist()], trail
+def _settings(turns: Turns, policy: Policy, kinds: dict[str, int]) -> tuple:
+    """What both kernels take: the policy, its decay as the references compute it, and the workload."""
+    if policy.name not in kinds:
+        raise ValueError(f"policy {policy.name!r}: expected one of {', '.join(kinds)}")
+    alpha, decay, rate = 0.0, np.ones(1), 0.0
+    if policy.alpha is not None:
+        alpha, rate = policy.alpha, -math.log(1 - policy.alpha)
+        decay = np.array([(1 - alpha) ** elapsed for elapsed in range(len(turns.session) + 1)])
+    workload = turns.prefix_blocks, turns.first_block, turns.session, turns.growth_blocks
+    return kinds[policy.name], policy.persistent, alpha, decay, rate, *workload
 
 
-def _decay(alpha: float | None, turns: int) -> tuple[float, np.ndarray, float]:
-    """Weight, decay by elapsed turns, and decay rate, computed as the references compute them."""
-    if alpha is None:
-        return 0.0, np.ones(1), 0.0
-    return alpha, np.array([(1 - alpha) ** elapsed for elapsed in range(turns + 1)]), -math.log(1 - alpha)
+def _one_by_one(trail: np.ndarray) -> np.ndarray:
+    """(turn, victim) of each eviction from rows of (turn, first victim, victims)."""
+    trail = trail[trail[:, 2] > 0]
+    start = np.cumsum(trail[:, 2]) - trail[:, 2]
+    offset = np.arange(trail[:, 2].sum()) - np.repeat(start, trail[:, 2])
+    return np.stack([np.repeat(trail[:, 0], trail[:, 2]), np.repeat(trail[:, 1], trail[:, 2]) + offset], axis=1)
 
 
-@njit(cache=True)
-def _before(key, block, other_key, other):
-    return key < other_key or (key == other_key and block < other)
+# Extents: taking and giving back, rings, the heap.
 
 
-@njit(cache=True)
-def _push(keys, blocks, owners, size, key, block, owner):
-    """Add an entry to a binary heap of `size` entries, ordered by key, then block."""
-    position = size
-    while position > 0:
-        parent = (position - 1) >> 1
-        if not _before(key, block, keys[parent], blocks[parent]):
+@compiled
+def _extents(sessions, prefix_blocks, first_block, context_blocks):
+    """Counters, and one extent a ring and a context, nothing resident."""
+    rings = SESSIONS + sessions + 1
+    ext = np.zeros(2 * rings + 4 * ROOM, EXTENT)
+    pool = np.zeros(7, np.int64)
+    pool[USED], pool[SPARE], pool[FREE] = rings, len(ext) - rings, -1
+    for ring in range(rings):
+        ext[ring].first = ext[ring].stop = -1
+        ext[ring].left = ext[ring].right = ring
+        ext[ring].older = ext[ring].newer = ring
+        ext[ring].cxl_older = ext[ring].cxl_newer = ring
+    for session in range(sessions):
+        if context_blocks[session] > 0:
+            _append(ext, pool, SESSIONS + session, first_block[session], first_block[session] + context_blocks[session])
+    if prefix_blocks > 0:
+        _append(ext, pool, rings - 1, 0, prefix_blocks)
+    return ext, pool
+
+
+@compiled
+def _with_room(ext, pool):
+    """The extents, with room for at least ROOM more."""
+    if pool[SPARE] >= ROOM:
+        return ext
+    larger = np.zeros(2 * len(ext), EXTENT)
+    larger[: len(ext)] = ext
+    pool[SPARE] += len(ext)
+    return larger
+
+
+@compiled
+def _take(ext, pool):
+    extent = pool[FREE]
+    if extent >= 0:
+        pool[FREE] = ext[extent].right
+    else:
+        extent = pool[USED]
+        pool[USED] += 1
+    pool[SPARE] -= 1
+    return extent
+
+
+@compiled
+def _append(ext, pool, ring, first, stop):
+    """A new extent at the end of a session, in no tier."""
+    extent = _take(ext, pool)
+    ext[extent].first, ext[extent].stop = first, stop
+    ext[extent].resident = ext[extent].cached = ext[extent].visited = False
+    ext[extent].score = ext[extent].key = 0.0
+    ext[extent].touched = ext[extent].stamp = 0
+    last = ext[ring].left
+    ext[extent].left, ext[extent].right = last, ring
+    ext[last].right = ext[ring].left = extent
+    return extent
+
+
+@compiled
+def _cut(ext, pool, extent, blocks):
+    """Cut the first blocks off, into an extent of their own on the left, older in CXL; it is in no queue of HBM yet."""
+    part = _take(ext, pool)
+    ext[part] = ext[extent]
+    ext[part].stop = ext[extent].first = ext[extent].first + blocks
+    ext[extent].stamp += blocks
+    left = ext[extent].left
+    ext[part].right = extent
+    ext[left].right = ext[extent].left = part
+    if ext[extent].cached:
+        _link_cxl(ext, part, extent)
+    return part
+
+
+@compiled
+def _drop(ext, pool, extent):
+    """Give an extent back that has left every queue of HBM."""
+    left, right = ext[extent].left, ext[extent].right
+    ext[left].right, ext[right].left = right, left
+    if ext[extent].cached:
+        _unlink_cxl(ext, extent)
+    ext[extent].right = pool[FREE]
+    pool[FREE] = extent
+    pool[SPARE] += 1
+
+
+@compiled
+def _link(ext, extent, newer):
+    older = ext[newer].older
+    ext[extent].older, ext[extent].newer = older, newer
+    ext[older].newer = ext[newer].older = extent
+
+
+@compiled
+def _unlink(ext, extent):
+    older, newer = ext[extent].older, ext[extent].newer
+    ext[older].newer, ext[newer].older = newer, older
+
+
+@compiled
+def _link_cxl(ext, extent, newer):
+    older = ext[newer].cxl_older
+    ext[extent].cxl_older, ext[extent].cxl_newer = older, newer
+    ext[older].cxl_newer = ext[newer].cxl_older = extent
+
+
+@compiled
+def _unlink_cxl(ext, extent):
+    older, newer = ext[extent].cxl_older, ext[extent].cxl_newer
+    ext[older].cxl_newer, ext[newer].cxl_older = newer, older
+
+
+@compiled
+def _before(ext, extent, other):
+    return ext[extent].key < ext[other].key or (ext[extent].key == ext[other].key and ext[extent].stamp < ext[other].stamp)
+
+
+@compiled
+def _rise(ext, heap, extent, place):
+    while place > 0:
+        parent = (place - 1) >> 1
+        if not _before(ext, extent, heap[parent]):
             break
-        keys[position], blocks[position], owners[position] = keys[parent], blocks[parent], owners[parent]
-        position = parent
-    keys[position], blocks[position], owners[position] = key, block, owner
+        heap[place] = heap[parent]
+        ext[heap[place]].place = place
+        place = parent
+    heap[place] = extent
+    ext[extent].place = place
 
 
-@njit(cache=True)
-def _replace_top(keys, blocks, owners, size, key, block, owner):
-    """Put an entry in the place of the smallest of `size` entries."""
-    position = 0
+@compiled
+def _sink(ext, heap, size, extent, place):
     while True:
-        child = 2 * position + 1
+        child = 2 * place + 1
         if child >= size:
             break
-        if child + 1 < size and _before(keys[child + 1], blocks[child + 1], keys[child], blocks[child]):
+        if child + 1 < size and _before(ext, heap[child + 1], heap[child]):
             child += 1
-        if not _before(keys[child], blocks[child], key, block):
+        if not _before(ext, heap[child], extent):
             break
-        keys[position], blocks[position], owners[position] = keys[child], blocks[child], owners[child]
-        position = child
-    keys[position], blocks[position], owners[position] = key, block, owner
+        heap[place] = heap[child]
+        ext[heap[place]].place = place
+        place = child
+    heap[place] = extent
+    ext[extent].place = place
 
 
-@njit(cache=True)
-def _pop(keys, blocks, owners, size):
-    """Remove the smallest of `size` entries."""
-    last = size - 1
-    if last > 0:
-        _replace_top(keys, blocks, owners, last, keys[last], blocks[last], owners[last])
-
-
-@njit(cache=True)
-def _renew_in_lru(newer, older, block, capacity):
-    """Touch a block in an LRU tier kept as a ring around the sentinel ``len(newer) - 1``; return the change in size."""
-    sentinel = len(newer) - 1
-    grown = 0
-    if newer[block] >= 0:
-        newer[older[block]], older[newer[block]] = newer[block], older[block]
-    elif capacity == 0:
-        return 0
+@compiled
+def _settle(ext, heap, size, extent, place):
+    if place > 0 and _before(ext, extent, heap[(place - 1) >> 1]):
+        _rise(ext, heap, extent, place)
     else:
-        grown = 1
-    newest = older[sentinel]
-    newer[newest], older[block], newer[block], older[sentinel] = block, newest, sentinel, block
-    return grown
+        _sink(ext, heap, size, extent, place)
 
 
-@njit(cache=True)
-def _drop_oldest(newer, older):
-    sentinel = len(newer) - 1
-    oldest = newer[sentinel]
-    newer[sentinel], older[newer[oldest]] = newer[oldest], sentinel
-    newer[oldest] = -1
+# What both disciplines do to extents.
 
 
-@njit(cache=True)
-def _new_key(kind, alpha, decay, log_rate, score, touched, last, block, turn):
-    """Touch a block's state and return its key; `last` holds the last touch, which blocks of one session repeat."""
+@compiled
+def _enqueue(kind, ext, heap, pool, extent, newer):
+    """Enter the queue of HBM: a ring, before `newer`, or the heap."""
+    if kind <= SIEVE:
+        _link(ext, extent, newer)
+    else:
+        _rise(ext, heap, extent, pool[QUEUED])
+        pool[QUEUED] += 1
+
+
+@compiled
+def _dequeue(kind, ext, heap, pool, extent):
+    if kind <= SIEVE:
+        _unlink(ext, extent)
+        if pool[HAND] == extent:
+            pool[HAND] = ext[extent].newer
+    else:
+        pool[QUEUED] -= 1
+        last = heap[pool[QUEUED]]
+        if last != extent:
+            _settle(ext, heap, pool[QUEUED], last, ext[extent].place)
+
+
+@compiled
+def _join_left(kind, ext, heap, pool, extent):
+    """Make an extent one with its left neighbour if the two can be one; return the one that its blocks are in now."""
+    left = ext[extent].left
+    if (
+        ext[left].stop != ext[extent].first
+        or ext[left].resident != ext[extent].resident
+        or ext[left].cached != ext[extent].cached
+        or ext[left].score != ext[extent].score
+        or ext[left].touched != ext[extent].touched
+        or (ext[left].cached and ext[left].cxl_newer != extent)
+    ):
+        return extent
+    if ext[extent].resident:
+        if kind <= SIEVE:
+            # SIEVE's hand stands between extents, never inside one.
+            if ext[left].newer != extent or ext[left].visited != ext[extent].visited or pool[HAND] == extent:
+                return extent
+        elif ext[left].stamp + ext[left].stop - ext[left].first != ext[extent].stamp:
+            return extent
+        _dequeue(kind, ext, heap, pool, extent)
+    ext[left].stop = ext[extent].stop
+    _drop(ext, pool, extent)
+    return left
+
+
+@compiled
+def _touch(kind, alpha, decay, rate, score, touched, turn):
+    """State and key of blocks touched now, from their state before."""
     if kind == LFU:
-        score[block] += 1.0
-        return score[block]
-    if score[block] != last[0] or touched[block] != last[1] or turn != last[2]:
-        previous = score[block] * decay[turn - touched[block]] if score[block] > 0.0 else 0.0
-        last[0], last[1], last[2] = score[block], touched[block], turn
-        last[3] = alpha + (1 - alpha) * previous
-        last[4] = math.log(last[3]) + turn * log_rate
-    score[block], touched[block] = last[3], turn
-    return last[4]
+        return score + 1.0, 0, score + 1.0
+    if kind == EMA:
+        previous = score * decay[turn - touched] if score > 0.0 else 0.0
+        score = alpha + (1 - alpha) * previous
+        return score, turn, math.log(score) + turn * rate
+    return 0.0, 0, 0.0
 
 
-@njit(cache=True)
+@compiled
+def _continues(kind, ext, left, state):
+    """Whether a run of misses that begins where a resident extent ends continues it: same state, nothing in between in the queue."""
+    if kind <= SIEVE:
+        return ext[left].newer == QUEUE and not ext[left].visited
+    return ext[left].score == state[0] and ext[left].touched == state[1]
+
+
+@compiled
+def _renew(kind, ext, heap, pool, extent, state, stamp):
+    """Touch an extent that is resident."""
+    if kind == LRU:
+        if ext[extent].newer != QUEUE:
+            _unlink(ext, extent)
+            _link(ext, extent, QUEUE)
+    elif kind == SIEVE:
+        ext[extent].visited = True
+    elif kind > SIEVE:
+        ext[extent].score, ext[extent].touched, ext[extent].key = state
+        ext[extent].stamp = stamp
+        _settle(ext, heap, pool[QUEUED], extent, ext[extent].place)
+
+
+@compiled
+def _admit(kind, ext, heap, pool, extent, blocks, state, stamp):
+    """Make the first blocks of an extent resident."""
+    pool[RESIDENT] += blocks
+    left, whole = ext[extent].left, blocks == ext[extent].stop - ext[extent].first
+    # Mostly they continue what was admitted just before: then the border moves, and no extent is made.
+    if (
+        pool[HAND] != NEXT
+        and ext[left].resident
+        and ext[left].stop == ext[extent].first
+        and ext[left].cached == ext[extent].cached
+        and (not ext[left].cached or ext[left].cxl_newer == extent)
+        and _continues(kind, ext, left, state)
+        and (kind <= SIEVE or ext[left].stamp + ext[left].stop - ext[left].first == stamp)
+    ):
+        ext[left].stop += blocks
+        if whole:
+            _drop(ext, pool, extent)
+        else:
+            ext[extent].first += blocks
+        return
+    part = extent if whole else _cut(ext, pool, extent, blocks)
+    ext[part].resident, ext[part].visited = True, False
+    ext[part].score, ext[part].touched, ext[part].key = state
+    ext[part].stamp = stamp
+    _enqueue(kind, ext, heap, pool, part, QUEUE)
+    if pool[HAND] == NEXT:
+        pool[HAND] = part
+
+
+@compiled
+def _evict(kind, persistent, ext, heap, pool, extent, blocks):
+    """Take the first blocks of an extent out of HBM; return the extent that they are now."""
+    pool[RESIDENT] -= blocks
+    if blocks == ext[extent].stop - ext[extent].first:
+        part = extent
+        _dequeue(kind, ext, heap, pool, extent)
+    else:
+        part = _cut(ext, pool, extent, blocks)
+        if kind > SIEVE:
+            _sink(ext, heap, pool[QUEUED], extent, ext[extent].place)
+    ext[part].resident = ext[part].visited = False
+    if not persistent:
+        ext[part].score, ext[part].touched = 0.0, 0
+    return part
+
+
+@compiled
+def _record(trail, recorded, turn, first, blocks):
+    """Note that blocks from `first` on were evicted, while there is room to note it; return how many notes there are."""
+    if blocks == 0 or recorded == len(trail):
+        return recorded
+    trail[recorded, 0], trail[recorded, 1], trail[recorded, 2] = turn, first, blocks
+    return recorded + 1
+
+
+@compiled
+def _next_victim(kind, ext, pool):
+    """The extent whose first block goes next, of a queue that is a ring."""
+    if kind != SIEVE:
+        return ext[QUEUE].newer
+    hand = pool[HAND] if pool[HAND] != QUEUE else ext[QUEUE].newer
+    while ext[hand].visited:
+        ext[hand].visited = False
+        hand = ext[hand].newer if ext[hand].newer != QUEUE else ext[QUEUE].newer
+    pool[HAND] = hand
+    return hand
+
+
+@compiled
+def _pass_through(persistent, ext, pool, extent, blocks, state):
+    """Let the first blocks of an extent be touched and go at once; return the extent that they are now."""
+    part = extent if blocks == ext[extent].stop - ext[extent].first else _cut(ext, pool, extent, blocks)
+    if persistent:
+        ext[part].score, ext[part].touched, _ = state
+    return part
+
+
+@compiled
+def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
+    """Touch the blocks from `first` to the end of an extent in CXL, in order; over capacity CXL drops its oldest."""
+    if capacity == 0:
+        return
+    # The drops may have cut the extent, and may cut what follows: its id stays with the last blocks.
+    piece = extent
+    while ext[piece].first > first:
+        piece = ext[piece].left
+    while True:
+        if ext[piece].cached:
+            _unlink_cxl(ext, piece)
+        else:
+            ext[piece].cached = True
+            pool[CACHED] += ext[piece].stop - ext[piece].first
+        _link_cxl(ext, piece, CXL)
+        while pool[CACHED] > capacity:
+            oldest = ext[CXL].cxl_newer
+            over, length = pool[CACHED] - capacity, ext[oldest].stop - ext[oldest].first
+            if over < length:
+                part = _cut(ext, pool, oldest, over)
+                if ext[part].resident:
+                    if kind > SIEVE:
+                        _sink(ext, heap, pool[QUEUED], oldest, ext[oldest].place)
+                    _enqueue(kind, ext, heap, pool, part, oldest)
+                oldest = part
+            _unlink_cxl(ext, oldest)
+            ext[oldest].cached = False
+            pool[CACHED] -= min(over, length)
+        if piece == extent:
+            return
+        piece = ext[piece].right
+
+
+@compiled
 def _revision2(
     kind,
     persistent,
     alpha,
     decay,
-    log_rate,
+    rate,
     prefix_blocks,
     first_block,
-    context_blocks,
     sessions,
     growth_blocks,
-    touches,
+    context_blocks,
     hbm_blocks,
     cxl_blocks,
     counts,
     trail,
 ):
-    blocks = first_block[-1]
-    score, touched, last = np.zeros(blocks), np.zeros(blocks, np.int64), np.full(5, -1.0)
-    newer, older = np.full(blocks + 1, -1, np.int32), np.full(blocks + 1, -1, np.int32)
-    newer[blocks] = older[blocks] = blocks
-    hbm_newer, hbm_older = newer.copy(), older.copy()
-    # Group of each resident block (-1: not resident; 0 for all under LRU). Group g is log[group_next[g]:group_next[g + 1]] at first;
-    # group_next[g] moves on as blocks leave, and group_end[g] stays.
-    group = np.full(blocks, -1, np.int32)
-    log, group_next, group_end = np.empty(touches, np.int32), np.empty(touches, np.int64), np.empty(touches, np.int64)
-    keys, heads, owners = np.empty(touches), np.empty(touches, np.int64), np.empty(touches, np.int64)
-    context = context_blocks.copy()
-    waiting = np.empty(blocks, np.int64)
-    logged = queued = resident = cached = recorded = 0
-    newest = -1
+    rings = SESSIONS + len(context_blocks) + 1
+    ext, pool = _extents(len(context_blocks), prefix_blocks, first_block, context_blocks)
+    heap = np.empty(len(ext), np.int32)
+    # What is read and not resident: the last extent and the first block of each run, first those to fetch, then those to recompute.
+    waiting, first_waiting = np.empty((2, len(ext)), np.int32), np.empty((2, len(ext)), np.int64)
+    recorded = 0
 
     for turn in range(len(sessions)):
         session = sessions[turn]
-        first = first_block[session]
-        stop, grown_stop = first + context[session], first + context[session] + growth_blocks[turn]
-        read = prefix_blocks + context[session]
-        hits = fetched = recomputed = evicted = from_read_set = 0
-        # Key and last block of the newest group; no block continues a group of an earlier turn, nor one that has left the heap.
-        open_key, open_block = -np.inf, blocks
-        i = 0
-        while i < read + fetched + recomputed + growth_blocks[turn]:
-            # First the pass over the blocks read, then the admissions: fetched, recomputed, generated.
-            reading = i < read
-            if reading:
-                block = i if i < prefix_blocks else first + i - prefix_blocks
-            elif i < read + fetched:
-                block = waiting[i - read]
-            elif i < read + fetched + recomputed:
-                block = waiting[blocks - 1 - (i - read - fetched)]
-            else:
-                block = stop + i - read - fetched - recomputed
-            i += 1
-            if reading:
-                if group[block] < 0:
-                    if newer[block] >= 0:
-                        waiting[fetched] = block
-                        fetched += 1
+        ring = SESSIONS + session
+        if waiting.shape[1] < len(ext):
+            waiting, first_waiting = np.empty((2, len(ext)), np.int32), np.empty((2, len(ext)), np.int64)
+        hits = evicted = from_read_set = 0
+        blocks, runs = np.zeros(3, np.int64), np.zeros(3, np.int64)
+        for part in range(2):
+            end = rings - 1 if part == 0 else ring
+            extent = ext[end].right
+            while extent != end:
+                following = ext[extent].right
+                if ext[extent].resident:
+                    hits += ext[extent].stop - ext[extent].first
+                    state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
+                    _renew(kind, ext, heap, pool, extent, state, ext[extent].first)
+                    _join_left(kind, ext, heap, pool, extent)
+                else:
+                    source = 0 if ext[extent].cached else 1
+                    blocks[source] += ext[extent].stop - ext[extent].first
+                    if _join_left(kind, ext, heap, pool, extent) == extent:
+                        waiting[source, runs[source]], first_waiting[source, runs[source]] = extent, ext[extent].first
+                        runs[source] += 1
+                extent = following
+        growth = growth_blocks[turn]
+        runs[2] = 1 if growth > 0 else 0
+
+        for source in range(3):
+            for run in range(runs[source]):
+                if source < 2:
+                    extent, first = waiting[source, run], first_waiting[source, run]
+                else:
+                    last = ext[ring].left
+                    first = ext[last].stop if last != ring else first_block[session]
+                    ext = _with_room(ext, pool)
+                    extent = _append(ext, pool, ring, first, first + growth)
+                stop = ext[extent].stop
+                while first < stop:
+                    ext = _with_room(ext, pool)
+                    if len(heap) < len(ext):
+                        heap = np.concatenate((heap, np.empty(len(ext) - len(heap), np.int32)))
+                    # Drops from CXL may have cut the run; an extent's id stays with its last blocks.
+                    while ext[extent].first > first:
+                        extent = ext[extent].left
+                    following, left = ext[extent].right, ext[extent].left
+                    length = ext[extent].stop - first
+                    state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
+                    if pool[RESIDENT] < hbm_blocks:
+                        moved = min(length, hbm_blocks - pool[RESIDENT])
+                        _admit(kind, ext, heap, pool, extent, moved, state, first)
                     else:
-                        # Recomputed blocks wait behind the fetched ones: from the far end, read backwards.
-                        recomputed += 1
-                        waiting[blocks - recomputed] = block
-                    continue
-                hits += 1
-            else:
-                resident += 1
-
-            if kind == LRU:
-                group[block] = 0
-                _renew_in_lru(hbm_newer, hbm_older, block, 1)
-            else:
-                key = _new_key(kind, alpha, decay, log_rate, score, touched, last, block, turn)
-                if key != open_key or block <= open_block:
-                    if newest >= 0:
-                        group_end[newest] = logged
-                    newest += 1
-                    group_next[newest] = logged
-                    _push(keys, heads, owners, queued, key, block, newest)
-                    queued += 1
-                    open_key = key
-                open_block = block
-                log[logged] = block
-                logged += 1
-                group[block] = newest
-            if resident <= hbm_blocks:
-                continue
-
-            if kind == LRU:
-                victim = hbm_newer[blocks]
-                _drop_oldest(hbm_newer, hbm_older)
-            else:
-                while True:
-                    top = owners[0]
-                    candidate, end = group_next[top], logged if top == newest else group_end[top]
-                    while candidate < end and group[log[candidate]] != top:
-                        candidate += 1
-                    group_next[top] = candidate
-                    if candidate == end:
-                        _pop(keys, heads, owners, queued)
-                        queued -= 1
-                        if top == newest:
-                            open_key = -np.inf
-                        continue
-                    victim = log[candidate]
-                    if heads[0] == victim:
-                        break
-                    _replace_top(keys, heads, owners, queued, keys[0], victim, top)
-            group[victim] = -1
-            resident -= 1
-            if not persistent:
-                score[victim] = 0.0
-            cached += _renew_in_lru(newer, older, victim, cxl_blocks)
-            if cached > cxl_blocks:
-                _drop_oldest(newer, older)
-                cached -= 1
-            evicted += 1
-            if victim < prefix_blocks or first <= victim < grown_stop:
-                from_read_set += 1
-            if recorded < len(trail):
-                trail[recorded, 0], trail[recorded, 1] = turn, victim
-                recorded += 1
-        context[session] += growth_blocks[turn]
-        counts[0, turn], counts[1, turn], counts[2, turn] = hits, fetched, recomputed
+                        # Blocks that leave `victim`, then blocks of the run that go as they come, then blocks that stay.
+                        victim = ext[QUEUE].newer if kind <= SIEVE else heap[0] if pool[QUEUED] > 0 else QUEUE
+                        moved, leaving, passing = length, 0, 0
+                        if victim == QUEUE or (
+                            kind > SIEVE and (state[2] < ext[victim].key or (state[2] == ext[victim].key and first < ext[victim].stamp))
+                        ):
+                            passing = moved
+                        elif victim == left and _continues(kind, ext, left, state):
+                            # The run's own predecessors are the smallest: it slides through them.
+                            leaving = min(moved, ext[left].stop - ext[left].first)
+                            passing = moved - leaving
+                        else:
+                            moved = leaving = min(length, ext[victim].stop - ext[victim].first)
+                        out, first_out = QUEUE, ext[victim].first
+                        if leaving > 0:
+                            out = _evict(kind, persistent, ext, heap, pool, victim, leaving)
+                            if first_out < prefix_blocks or first_block[session] <= first_out < first_block[session + 1]:
+                                from_read_set += leaving
+                            recorded = _record(trail, recorded, turn, first_out, leaving)
+                        passed = QUEUE
+                        if passing > 0:
+                            passed = _pass_through(persistent, ext, pool, extent, passing, state)
+                            from_read_set += passing
+                            recorded = _record(trail, recorded, turn, first, passing)
+                        if moved > passing:
+                            _admit(kind, ext, heap, pool, extent, moved - passing, state, first + passing)
+                        if leaving > 0:
+                            _renew_in_cxl(kind, ext, heap, pool, out, first_out, cxl_blocks)
+                        if passing > 0:
+                            _renew_in_cxl(kind, ext, heap, pool, passed, first, cxl_blocks)
+                        evicted += leaving + passing
+                    if moved == length:
+                        extent = following
+                    first += moved
+        counts[0, turn], counts[1, turn], counts[2, turn] = hits, blocks[0], blocks[1]
         counts[3, turn], counts[4, turn] = evicted, from_read_set
 
 
-@njit(cache=True)
-def _revision1(kind, alpha, decay, prefix_blocks, first_block, context_blocks, sessions, hbm_blocks, cxl_blocks, counts, trail):
-    blocks = first_block[-1]
-    score, touched = np.zeros(blocks), np.zeros(blocks, np.int64)
-    resident = np.zeros(blocks, np.bool_)
-    newer, older = np.full(blocks + 1, -1, np.int32), np.full(blocks + 1, -1, np.int32)
-    newer[blocks] = older[blocks] = blocks
-    # Recency in HBM, for LRU; the capacity passed with each touch is a bound that is never met.
-    hbm_newer, hbm_older = newer.copy(), older.copy()
-    entries, owners = np.empty(1024), np.empty(1024, np.int64)
-    waiting = np.empty(blocks, np.int64)
-    queued = used = cached = recorded = 0
-    last = np.full(5, -1.0)
+@compiled
+def _requests(
+    kind,
+    persistent,
+    alpha,
+    decay,
+    rate,
+    prefix_blocks,
+    first_block,
+    sessions,
+    growth_blocks,
+    context_blocks,
+    hbm_blocks,
+    counts,
+    trail,
+):
+    rings = SESSIONS + len(context_blocks) + 1
+    ext, pool = _extents(len(context_blocks), prefix_blocks, first_block, context_blocks)
+    heap = np.empty(len(ext), np.int32)
+    clock = recorded = 0
+
+    for turn in range(len(sessions)):
+        ring = SESSIONS + sessions[turn]
+        hits = evicted = 0
+        if growth_blocks[turn] > 0:
+            last = ext[ring].left
+            first = ext[last].stop if last != ring else first_block[sessions[turn]]
+            ext = _with_room(ext, pool)
+            _append(ext, pool, ring, first, first + growth_blocks[turn])
+        for part in range(2):
+            end = rings - 1 if part == 0 else ring
+            extent = ext[end].right
+            while extent != end:
+                length = ext[extent].stop - ext[extent].first
+                state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
+                if ext[extent].resident:
+                    hits += length
+                    _renew(kind, ext, heap, pool, extent, state, clock)
+                    clock += length
+                    extent = ext[_join_left(kind, ext, heap, pool, extent)].right
+                    continue
+                if hbm_blocks == 0:
+                    extent = ext[extent].right
+                    continue
+                right = ext[extent].right
+                if right != end and _join_left(kind, ext, heap, pool, right) == extent:
+                    continue
+                ext = _with_room(ext, pool)
+                if len(heap) < len(ext):
+                    heap = np.concatenate((heap, np.empty(len(ext) - len(heap), np.int32)))
+                moved, passing = length, 0
+                if pool[RESIDENT] < hbm_blocks:
+                    moved = min(length, hbm_blocks - pool[RESIDENT])
+                else:
+                    # Blocks leave `victim`, then blocks of the run go after they have come, then blocks stay.
+                    victim = _next_victim(kind, ext, pool) if kind <= SIEVE else heap[0]
+                    left, victim_blocks = ext[extent].left, ext[victim].stop - ext[victim].first
+                    if (
+                        victim == left
+                        and _continues(kind, ext, left, state)
+                        and (kind <= SIEVE or ext[left].stamp + victim_blocks == clock)
+                        and (kind != SIEVE or victim_blocks > 1)
+                    ):
+                        # The run's own predecessors are the next to go: it slides through them.
+                        leaving = min(length, victim_blocks)
+                        passing = length - leaving
+                    elif victim == right and not persistent and (kind <= SIEVE or ext[victim].key <= state[2]):
+                        # The run's own next extent, not yet read: the gap moves through it.
+                        moved = leaving = victim_blocks
+                    else:
+                        # Once a block of the run is in, it is the next to go if its key is the smallest.
+                        moved = leaving = 1 if kind > SIEVE and state[2] < ext[victim].key else min(length, victim_blocks)
+                    recorded = _record(trail, recorded, turn, ext[victim].first, leaving)
+                    recorded = _record(trail, recorded, turn, ext[extent].first, passing)
+                    newest = kind == SIEVE and ext[victim].newer == QUEUE
+                    _join_left(kind, ext, heap, pool, _evict(kind, persistent, ext, heap, pool, victim, leaving))
+                    if newest and leaving == victim_blocks and moved > 1:
+                        # The hand leaves what was the newest extent when a block of the run is already behind it.
+                        pool[HAND] = NEXT
+                    if passing > 0:
+                        _pass_through(persistent, ext, pool, extent, passing, state)
+                    evicted += leaving + passing
+                following = ext[extent].right if moved - passing == ext[extent].stop - ext[extent].first else extent
+                _admit(kind, ext, heap, pool, extent, moved - passing, state, clock + passing)
+                clock += moved
+                extent = following
+        counts[0, turn], counts[1, turn] = hits, evicted
+
+
+@compiled
+def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, first_turn, next_turn, hbm_blocks, hits):
+    """Belady's MIN, block by block in one pass; return the first turn that contradicts the next turns given, or -1.
+
+    Only resident extents are kept. All blocks of a session have their next request in the same turn, the last of them last, so the
+    victim is the last block of the session that returns last. Two sessions are cut by the pass: the one being read and the prefix,
+    whose blocks up to here return later, and from here on in this turn. From farthest to nearest: sessions by next turn, the one being
+    read up to here among them; the prefix up to here; the session from here; the prefix from here.
+    """
+    count = len(context_blocks)
+    ext = np.zeros(2 * (count + 1) + ROOM, EXTENT)
+    pool = np.zeros(7, np.int64)
+    pool[USED], pool[SPARE], pool[FREE] = count + 1, len(ext) - count - 1, -1
+    for ring in range(count + 1):
+        ext[ring].first = ext[ring].stop = -1
+        ext[ring].left = ext[ring].right = ring
+    context, due = context_blocks.copy(), first_turn.copy()
+    # Sessions by next turn, farthest first; an entry is good while it tells the session's next turn.
+    queue = [(0, 0)]
+    queue.pop()
 
     for turn in range(len(sessions)):
         session = sessions[turn]
-        hits = fetched = recomputed = 0
-        read = prefix_blocks + context_blocks[session]
-        # Room for every touch of the turn; an entry that goes back takes the place that its pop freed.
-        if queued + read > len(entries):
-            entries = np.concatenate((entries, np.empty(len(entries) + read)))
-            owners = np.concatenate((owners, np.empty(len(owners) + read, np.int64)))
-        for index in range(read):
-            block = index if index < prefix_blocks else first_block[session] + index - prefix_blocks
-            if resident[block]:
-                if kind == LRU:
-                    _renew_in_lru(hbm_newer, hbm_older, block, blocks)
-                else:
-                    _new_key(kind, alpha, decay, 0.0, score, touched, last, block, turn)
-                    _push(entries, owners, owners, queued, score[block], block, block)
-                    queued += 1
-                hits += 1
-            elif newer[block] >= 0:
-                waiting[fetched] = block
-                fetched += 1
-            else:
-                recomputed += 1
-                waiting[blocks - recomputed] = block
-        for i in range(fetched + recomputed):
-            block = waiting[i] if i < fetched else waiting[blocks - 1 - (i - fetched)]
-            if kind == LRU:
-                _renew_in_lru(hbm_newer, hbm_older, block, blocks)
-            else:
-                _new_key(kind, alpha, decay, 0.0, score, touched, last, block, turn)
-                _push(entries, owners, owners, queued, score[block], block, block)
-                queued += 1
-            resident[block] = True
-            used += 1
-            if used <= hbm_blocks:
-                continue
-            if kind == LRU:
-                victim = hbm_newer[blocks]
-                _drop_oldest(hbm_newer, hbm_older)
-            else:
-                while True:
-                    entry, victim = entries[0], owners[0]
-                    _pop(entries, owners, owners, queued)
-                    queued -= 1
-                    if not resident[victim]:
-                        continue
-                    now = score[victim] if kind == LFU else score[victim] * decay[turn - touched[victim]]
-                    if now > entry + 1e-12:
-                        _push(entries, owners, owners, queued, now, victim, victim)
-                        queued += 1
-                        continue
+        if due[session] != turn:
+            return turn
+        due[session] = next_turn[turn]
+        if due[session] <= turn:
+            return turn
+        context[session] += growth_blocks[turn]
+        for part in range(2):
+            ring = count if part == 0 else session
+            first = 0 if part == 0 else first_block[session]
+            stop = prefix_blocks if part == 0 else first + context[session]
+            # The extent read last, or the ring before the first.
+            behind = ring
+            while first < stop:
+                ahead = ext[behind].right
+                if ahead != ring and ext[ahead].first == first:
+                    hits[turn] += ext[ahead].stop - first
+                    first, behind = ext[ahead].stop, ahead
+                    continue
+                misses = (stop if ahead == ring else ext[ahead].first) - first
+                if hbm_blocks == 0:
                     break
-            resident[victim] = False
-            score[victim] = 0.0
-            used -= 1
-            cached += _renew_in_lru(newer, older, victim, cxl_blocks)
-            if cached > cxl_blocks:
-                _drop_oldest(newer, older)
-                cached -= 1
-            if recorded < len(trail):
-                trail[recorded, 0], trail[recorded, 1] = turn, victim
-                recorded += 1
-        counts[0, turn], counts[1, turn], counts[2, turn] = hits, fetched, recomputed
+                ext = _with_room(ext, pool)
+                if pool[RESIDENT] < hbm_blocks:
+                    moved = min(misses, hbm_blocks - pool[RESIDENT])
+                    pool[RESIDENT] += moved
+                else:
+                    while len(queue) > 0 and (due[queue[0][1]] != -queue[0][0] or ext[queue[0][1]].left == queue[0][1]):
+                        heapq.heappop(queue)
+                    farthest = -queue[0][0] if len(queue) > 0 else -1
+                    own = -1 if behind == ring else due[session] if part == 1 else turn
+                    if own > farthest:
+                        # Each block of the run is the next to go once it is in: the last one stays, for one that was there before.
+                        victim, moved = behind, misses
+                        ext[victim].stop -= 1
+                        first += misses - 1
+                    else:
+                        if farthest >= 0:
+                            victim = ext[queue[0][1]].left
+                            moved = min(misses, ext[victim].stop - ext[victim].first)
+                            if part == 1 and due[session] > farthest:
+                                moved = 1
+                        else:
+                            # The first block of the run; it is itself the next to go once it is in.
+                            other = count if part == 1 else session
+                            victim, moved = ext[other if ext[other].left != other else ring].left, 1
+                        ext[victim].stop -= moved
+                    if ext[victim].stop == ext[victim].first:
+                        if victim == behind:
+                            behind = ext[victim].left
+                        _drop(ext, pool, victim)
+                    if own > farthest:
+                        moved = 1
+                if behind != ring and ext[behind].stop == first:
+                    ext[behind].stop += moved
+                else:
+                    ahead = ext[behind].right
+                    extent = _take(ext, pool)
+                    ext[extent].first, ext[extent].stop = first, first + moved
+                    ext[extent].cached = False
+                    ext[extent].left, ext[extent].right = behind, ahead
+                    ext[behind].right = ext[ahead].left = extent
+                    behind = extent
+                first += moved
+        if ext[session].left != session:
+            heapq.heappush(queue, (-due[session], session))
+    return -1

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from kvtier.simulate import engine, tables
+from kvtier.simulate import blocks, engine, tables
 from kvtier.simulate.metrics import TurnCounts, capacity_blocks, summarise
 from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
 from kvtier.workload import synthetic
@@ -163,7 +163,7 @@ def _simulate(turns: Turns, revision: int, policy: Policy, hbm_gib: float, cxl_g
     hbm_blocks, cxl_blocks = capacity_blocks(hbm_gib), capacity_blocks(cxl_gib)
     if revision == 2:
         return engine.simulate(turns, policy, hbm_blocks, cxl_blocks)
-    counts, _ = engine.simulate_revision1(turns, policy, hbm_blocks, cxl_blocks)
+    counts, _ = blocks.simulate_revision1(turns, policy, hbm_blocks, cxl_blocks)
     hits, fetched, recomputed = np.array(counts, dtype=np.int64).T
     unknown = np.zeros_like(hits)
     return TurnCounts(hits, fetched, recomputed, unknown, unknown)
