@@ -1,0 +1,266 @@
+"""Peers on one workload, side by side: this engine and libCacheSim, the same hits, requests per CPU second, and their ratio.
+
+Usage: ``python benchmarks/peers.py [--keep] [--contexts TOKENS ...] [--rounds N] [--at-least COMPARISON=RATIO ...]``, in an environment
+with the extra ``bench`` (README.md of this folder).
+
+Two tables. *Policies*: the zipf workload of seed 1 whose contexts stop growing at 768 blocks, with a cache of 6,553 blocks (32 GiB).
+*Contexts*: initial contexts, the size at which they stop growing and the cache in proportion, so that the mean initial context is 8K to 1M
+tokens; prefix and generated tokens as published; fewer turns at 512K and 1M, where the peer would take minutes.
+
+Each timing is CPU time of one process on one core, of the replay alone. The workload is in memory on both sides: here as turns (which
+session reads, how many blocks it has, all derived arrays of `Turns` made), there as a trace file in memory, mapped and read once before
+the clock starts. Each side pays for its own structures: an empty cache object is made before the clock starts, but its tables are filled
+inside; what this engine derives from the turns for a policy, the next uses of MIN among it, is inside too, while the peer finds next uses
+in its trace. The peer's hash table has the size at which it was fastest in a trial, not its default, which is made for far larger caches
+and slows small ones several times. The sides alternate, here, there, here, ...; a ratio is one of medians.
+
+The exit status is 1 if the hits of a comparison under the same rules differ, or a ratio is below its bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import kept
+import libcachesim
+import numpy as np
+import oracle_general
+
+from kvtier.simulate import engine, lossless
+from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, SIEVE, Policy, ema
+from kvtier.workload import synthetic
+from kvtier.workload.synthetic import PUBLISHED
+from kvtier.workload.turns import Turns
+
+HBM_BLOCKS = 6553
+"""32 GiB in blocks of 5 MiB."""
+
+CAP_BLOCKS = 768
+"""Where contexts stop growing: the largest initial context of the study, 12,288 tokens."""
+
+MEAN_TOKENS = sum(PUBLISHED.context_tokens) / 2
+CONTEXTS = {8: 2500, 32: 2500, 128: 2500, 512: 625, 1024: 312}
+"""Mean initial context [Ki tokens] to turns."""
+
+CACHES = {
+    "lru": libcachesim.LRU,
+    "fifo": libcachesim.FIFO,
+    "sieve": libcachesim.Sieve,
+    "lfu": libcachesim.LFU,
+    "min": libcachesim.Belady,
+}
+
+TRIAL_REQUESTS = 5_000_000
+"""Requests of a trial of the peer's hash table: more than fill the largest cache here."""
+
+LEAST_S = 0.1
+"""Shortest timing: a replay that is faster is repeated."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One policy here against one policy there.
+
+    Parameters
+    ----------
+    name : str
+        As number keys have it.
+    policy : Policy
+        Here.
+    peer : str
+        There, a key of `CACHES`.
+    at_least : float
+        Bar of the ratio; 0 for none.
+    same_rules : bool
+        Whether hits must be equal. EMA has no peer, and is set against the nearest.
+    simulate : callable
+        Replays (turns, policy, blocks) and returns hits of each turn.
+    """
+
+    name: str
+    policy: Policy
+    peer: str
+    at_least: float
+    same_rules: bool
+    simulate: Callable[[Turns, Policy, int], np.ndarray] = engine.replay_requests
+
+
+def _lossless(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray:
+    return lossless.simulate(turns, policy, hbm_blocks).hits
+
+
+COMPARISONS = (
+    Comparison("lru", LRU, "lru", 200, True),
+    Comparison("fifo", FIFO, "fifo", 0, True),
+    Comparison("sieve", SIEVE, "sieve", 0, True),
+    Comparison("lfu", LFU, "lfu", 100, True),
+    Comparison("min", MIN, "min", 300, True),
+    Comparison("ema015", ema(0.15), "lfu", 100, False),
+    Comparison("ema015_persistent", ema(0.15, persistent=True), "lru", 10, False),
+    Comparison("lossless_lru", LRU, "lru", 20, False, _lossless),
+)
+BY_CONTEXT = tuple(comparison for comparison in COMPARISONS if comparison.name in ("lru", "lfu", "min"))
+
+
+def workload(mean_tokens: float = MEAN_TOKENS, turns: int = PUBLISHED.turns) -> tuple[Turns, int]:
+    """The zipf workload of seed 1 with contexts of another mean, and a cache in proportion [blocks]."""
+    factor = mean_tokens / MEAN_TOKENS
+    low, high = (round(tokens * factor) for tokens in PUBLISHED.context_tokens)
+    shape = synthetic.Shape(turns=turns, context_tokens=(low, high))
+    return synthetic.generate("zipf", 1, shape).capped(round(CAP_BLOCKS * factor)), round(HBM_BLOCKS * factor)
+
+
+class Peer:
+    """libCacheSim over one trace in memory."""
+
+    def __init__(self, path: Path, turns: Turns, capacity: int) -> None:
+        self.requests, self.capacity = oracle_general.write(path, turns), capacity
+        # Never closed: close() frees twice and ends the process.
+        self.reader = libcachesim.TraceReader(str(path), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+        self.hashpower: dict[str, int] = {}
+
+    def replay(self, policy: str, hashpower: int, requests: int = -1) -> tuple[float, int]:
+        """CPU seconds of one replay, and its hits; of all requests, or of the first ones."""
+        cache = CACHES[policy](self.capacity, hashpower=hashpower)
+        self.reader.reset()
+        start = time.process_time()
+        miss_ratio, _ = cache.process_trace(self.reader, max_req=requests)
+        return time.process_time() - start, round(self.requests * (1 - miss_ratio))
+
+    def tune(self, policy: str, trials: int = 2) -> int:
+        """Size of the hash table [log2 of buckets] that is fastest in a trial, of one to 32 buckets a block; a first pass warms up."""
+        if policy not in self.hashpower:
+            powers = range(least := math.ceil(math.log2(self.capacity)), least + 6)
+            self.replay(policy, least, TRIAL_REQUESTS)
+            found = {power: min(self.replay(policy, power, TRIAL_REQUESTS)[0] for _ in range(trials)) for power in powers}
+            self.hashpower[policy] = min(found, key=found.get)
+        return self.hashpower[policy]
+
+
+def here(comparison: Comparison, turns: Turns, capacity: int, replays: int) -> tuple[float, int]:
+    """CPU seconds of `replays` replays, and the hits of one."""
+    start = time.process_time()
+    for _ in range(replays):
+        hits = comparison.simulate(turns, comparison.policy, capacity)
+    return time.process_time() - start, int(hits.sum())
+
+
+def compare(comparison: Comparison, turns: Turns, peer: Peer, rounds: int, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of one comparison: here, there, here, there, ..., here."""
+    hashpower = peer.tune(comparison.peer)
+    here(comparison, turns, peer.capacity, 1)  # compiles, and makes the derived arrays of the workload
+    once_s, _ = here(comparison, turns, peer.capacity, 1)
+    replays = max(1, math.ceil(LEAST_S / max(once_s, 1e-5)))
+    rows = []
+    for step in range(2 * rounds + 1):
+        if step % 2 == 0:
+            side, policy, count, power = "kvtier", comparison.policy.slug, replays, None
+            cpu_s, hits = here(comparison, turns, peer.capacity, replays)
+        else:
+            side, policy, count, power = "libcachesim", comparison.peer, 1, hashpower
+            cpu_s, hits = peer.replay(comparison.peer, hashpower)
+        rows.append(
+            {
+                **about,
+                "requests": peer.requests,
+                "capacity_blocks": peer.capacity,
+                "comparison": comparison.name,
+                "same_rules": comparison.same_rules,
+                "step": step,
+                "side": side,
+                "policy": policy,
+                "hashpower": power,
+                "replays": count,
+                "cpu_s": cpu_s,
+                "hits": hits,
+            }
+        )
+    return rows
+
+
+def judge(comparison: Comparison, rows: list[dict[str, Any]], bar: float) -> list[str]:
+    """Print one line of a table; return what is wrong."""
+    times = {
+        side: statistics.median(row["cpu_s"] / row["replays"] for row in rows if row["side"] == side) for side in ("kvtier", "libcachesim")
+    }
+    ratio, requests = times["libcachesim"] / times["kvtier"], rows[0]["requests"]
+    hits = {side: {row["hits"] for row in rows if row["side"] == side} for side in times}
+    print(
+        f"{comparison.name:<18}{comparison.peer:<7}{'/'.join(map(str, hits['kvtier'])):>12}{'/'.join(map(str, hits['libcachesim'])):>12}"
+        f"{1e6 * times['kvtier']:>12.0f}{1e6 * times['libcachesim']:>12.0f}"
+        f"{1e-6 * requests / times['kvtier']:>10.0f}{1e-6 * requests / times['libcachesim']:>8.1f}{ratio:>9.1f}{bar or '':>7}",
+        flush=True,
+    )
+    wrong = []
+    if comparison.same_rules and hits["kvtier"] != hits["libcachesim"]:
+        wrong.append(f"{comparison.name}: hits differ, {hits}")
+    if ratio < bar:
+        wrong.append(f"{comparison.name}: ratio {ratio:.1f}, below {bar:g}")
+    return wrong
+
+
+def bars(given: list[str]) -> dict[str, float]:
+    """Bar of each comparison: the default, unless given as ``name=ratio``."""
+    found = {comparison.name: float(comparison.at_least) for comparison in COMPARISONS}
+    for text in given:
+        name, _, ratio = text.partition("=")
+        if name not in found:
+            sys.exit(f"--at-least {text}: expected one of {', '.join(found)}, =, and a number")
+        found[name] = float(ratio)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7, help="timings of the peer in each comparison of policies (%(default)s)")
+    parser.add_argument("--context-rounds", type=int, default=3, help="and at each context length (%(default)s)")
+    parser.add_argument("--contexts", nargs="*", type=int, choices=CONTEXTS, default=list(CONTEXTS), metavar="KI", help="(%(default)s)")
+    parser.add_argument("--at-least", nargs="+", default=[], metavar="COMPARISON=RATIO", help="bars, in place of the defaults")
+    parser.add_argument("--folder", default="/dev/shm", help="where the traces lie; in memory, for a fair reading (%(default)s)")
+    parser.add_argument("--keep", action="store_true", help="write data/bench/peers.csv and peers.json")
+    chosen = parser.parse_args()
+    least = bars(chosen.at_least)
+    columns = {"hits": 12, "hits there": 12, "CPU us": 12, "there": 12, "M req/s": 10, "there ": 8, "ratio": 9, "bar": 7}
+    head = f"{'comparison':<18}{'peer':<7}" + "".join(f"{name:>{width}}" for name, width in columns.items())
+    rows, wrong = [], []
+    with tempfile.TemporaryDirectory(dir=chosen.folder, prefix="kvtier-") as folder:
+        for context in (None, *chosen.contexts):
+            mean_tokens = MEAN_TOKENS if context is None else 1024 * context
+            turns, capacity = workload(mean_tokens, PUBLISHED.turns if context is None else CONTEXTS[context])
+            path = Path(folder, "trace.bin")
+            peer = Peer(path, turns, capacity)
+            about = {
+                "table": "policies" if context is None else "contexts",
+                "context_tokens": int(mean_tokens),
+                "sessions": len(turns.context_blocks),
+                "turns": len(turns.session),
+            }
+            print(f"\n{about}, {peer.requests:,} requests, {capacity:,} blocks\n{head}")
+            for comparison in COMPARISONS if context is None else BY_CONTEXT:
+                found = compare(comparison, turns, peer, chosen.rounds if context is None else chosen.context_rounds, about)
+                wrong += judge(comparison, found, least[comparison.name] if context is None else 0)
+                rows += found
+            del peer
+            path.unlink()
+    if chosen.keep:
+        method = {
+            "clock": "CPU time of one process, replay alone; sides alternate in one run",
+            "workload": f"zipf, seed 1, contexts stop growing at {CAP_BLOCKS} blocks times the scale of the contexts; trace in memory",
+            "machine": "shared with other work",
+        }
+        kept.keep("peers", rows, kept.about(("numpy", "numba", "libcachesim"), method))
+    print("\n".join(wrong), file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
