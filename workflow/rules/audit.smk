@@ -38,7 +38,7 @@ rule audit_victims:
 
 
 rule audit_runs:
-    """Conservation, compulsory floor, monotonicity and losslessness of every run. Evidence: Simulated (provisional)."""
+    """Conservation, compulsory floor, optimal bound, monotonicity and losslessness of every run. Evidence: Simulated (provisional)."""
     input:
         **RUN_TABLES,
         code=code_of("audit_runs"),
@@ -51,6 +51,6 @@ rule audit_runs:
         sessions=setting("workload", "sessions"),
         turns=setting("workload", "turns"),
     message:
-        "Audit: conservation, compulsory floor, monotonicity, losslessness"
+        "Audit: conservation, compulsory floor, optimal bound, monotonicity, losslessness"
     script:
         "../scripts/audit_runs.py"

@@ -5,7 +5,7 @@ from math import fsum
 
 import polars as pl
 
-from kvtier.audit import compulsory, conservation, findings, lossless, monotonicity
+from kvtier.audit import compulsory, conservation, findings, lossless, monotonicity, optimum
 from kvtier.audit.findings import FINDINGS, Finding
 from kvtier.evidence import numbers
 from kvtier.evidence.labels import Label, Status
@@ -18,6 +18,7 @@ from kvtier.workload.synthetic import Shape, generate
 RULES = {
     "conservation": ("runs whose hits, fetches and recomputations do not add up to the blocks that the workload reads", "runs"),
     "compulsory": ("runs that recompute fewer blocks than are read for the first time", "runs"),
+    "optimum": ("runs that serve more blocks from HBM than the best schedule that knows all turns ahead", "runs"),
     "monotonicity": ("steps to a larger HBM budget that serve fewer blocks", "steps to a larger HBM budget"),
     "lossless": ("evictions whose victim the turn reads or generates, whole runs", "evictions, whole runs"),
 }
@@ -35,6 +36,7 @@ def audit(revision: int, runs: pl.DataFrame, shape: Shape) -> list[Finding]:
     return [
         *conservation.audit(runs, workload),
         *compulsory.audit(runs, workload),
+        *optimum.audit(runs, workload),
         *monotonicity.audit(runs),
         *lossless.audit(runs.unique(SIMULATION, keep="first", maintain_order=True), must_hold=False),
     ]
