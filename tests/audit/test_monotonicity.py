@@ -1,10 +1,14 @@
+import polars as pl
 import pytest
 
 from kvtier.audit import monotonicity
-from kvtier.audit.findings import require
+from kvtier.audit.findings import AuditFailed, require
 from kvtier.simulate import sweeps
-from kvtier.simulate.policies import LRU, ema
+from kvtier.simulate.policies import LFU, LRU, Policy, ema
+from kvtier.simulate.sweeps import Run
 from kvtier.workload import synthetic
+
+SHAPE = synthetic.Shape(sessions=40, turns=80)
 
 
 def test_rising_and_level_curves_pass(runs, spoil):
@@ -31,6 +35,52 @@ def test_curves_are_not_mixed(runs):
     found = monotonicity.audit(runs)
     assert [finding.checked for finding in found] == [2] * 16
     assert monotonicity.audit(runs.filter(hbm_gib=2)) == []
+
+
+@pytest.fixture(scope="module")
+def persistent_runs():
+    """LFU and EMA, state kept and state dropped, over three budgets; and LRU."""
+    kept = [Policy("lfu", persistent=True), ema(0.15, persistent=True), ema(0.01, persistent=True)]
+    planned = [Run("test", policy, hbm_gib=gib, cxl_gib=16) for policy in (*kept, LRU, LFU, ema(0.15)) for gib in (2, 4, 8)]
+    return sweeps.replay(planned, 2, SHAPE, counted_from=40)
+
+
+def test_held_are_those_of_revision2_whose_state_persists(persistent_runs):
+    found = monotonicity.audit(persistent_runs)
+    assert [(finding.subject.split(", ", 3)[3], finding.must_hold) for finding in found] == [
+        ("LFU, persistent", True),
+        ("EMA a=0.15, persistent", True),
+        ("EMA a=0.01, persistent", True),
+        ("LRU", False),
+        ("LFU", False),
+        ("EMA a=0.15", False),
+    ]
+    require(found)
+
+
+def test_no_other_revision_is_held(persistent_runs):
+    assert not any(finding.must_hold for finding in monotonicity.audit(persistent_runs.with_columns(revision=pl.lit(1))))
+
+
+def test_alphas_near_the_ends_are_not_held(persistent_runs):
+    for alpha in (1e-13, 1 - 1e-13):
+        curve = persistent_runs.filter(policy="ema", persist_meta=True, alpha=0.15).with_columns(alpha=pl.lit(alpha))
+        assert not monotonicity.audit(curve)[0].must_hold
+
+
+@pytest.mark.parametrize("policy", ["lfu", "ema"])
+def test_a_planted_fall_of_a_policy_that_includes_stops_the_build(persistent_runs, spoil, policy):
+    curve = persistent_runs.filter(pl.col("alpha").is_null() | (pl.col("alpha") == 0.15), policy=policy, persist_meta=True)
+    least = curve["hits"][0]
+    with pytest.raises(AuditFailed, match=rf"monotonicity: .*persistent: 1 of 2 failed: 4 GiB serves {least - 1} blocks, 2 GiB {least}"):
+        require(monotonicity.audit(spoil(curve, 1, hits=least - 1)))
+
+
+def test_the_same_fall_of_another_is_reported_alone(persistent_runs, spoil):
+    curve = persistent_runs.filter(policy="lfu", persist_meta=False)
+    (found,) = monotonicity.audit(spoil(curve, 1, hits=curve["hits"][0] - 1))
+    assert found.failed
+    require([found])
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from kvtier.simulate import requests, reuse
+from kvtier.simulate import lossless, requests, reuse
 from kvtier.simulate.metrics import capacity_blocks
 from kvtier.simulate.policies import LRU
 from kvtier.workload import synthetic
@@ -95,6 +95,14 @@ def test_lossless_equals_the_list(workloads, data):
     assert found.tolist() == [sum(expected[counted_from:]) for expected in replays]
 
 
+@PROPERTY
+@given(st.data())
+def test_lossless_equals_the_simulator(workloads, data):
+    turns = data.draw(workloads())
+    for capacity in spread(turns):
+        assert reuse.turn_hits(turns, capacity, "lossless").tolist() == lossless.simulate(turns, LRU, capacity).hits.tolist()
+
+
 @pytest.mark.parametrize("kind", synthetic.KINDS)
 def test_generated_workloads(kind):
     shape = synthetic.Shape(sessions=50, turns=250, prefix_tokens=80, context_tokens=(16, 700), decode_tokens=(0, 64))
@@ -148,6 +156,7 @@ def test_published_workload_losslessly():
         context[session] += turns.growth_blocks[turn]
         sessions.insert(0, session)
     assert reuse.hits(turns, capacities, "lossless").tolist() == hits.tolist()
+    assert hits[:3].tolist() == [int(lossless.simulate(turns, LRU, capacity).hits.sum()) for capacity in capacities[:3].tolist()]
 
 
 def test_golden_hits():
