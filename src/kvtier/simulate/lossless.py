@@ -7,7 +7,7 @@ block. The prefix is in every Read(t) and never leaves. If Read(t) is larger tha
 (prefix, session, generated) that fill HBM stay, and the deeper ones are *streamed*: read or made, not admitted. A streamed block of
 the context is a miss. Contexts only grow, so it is streamed for good, and whether it has a state makes no difference.
 
-Why it is exact, block by block, at O(evicted segments) a turn:
+Why it is exact, block by block, at a few steps an evicted interval:
 
 - A turn touches all blocks of its session at once, so blocks that were first touched, or last admitted where eviction forgets, at the
   same turn have the same history from there on. They are neighbours: a *segment* has one state. A session is a stack of segments.
@@ -17,9 +17,10 @@ Why it is exact, block by block, at O(evicted segments) a turn:
   the deepest, a session loses its deepest block first: what is resident of it is a prefix of its blocks, and only the deepest resident
   segment needs a key.
 - Between two turns of a session nothing changes its keys. So one entry of the queue a session is valid: it is made when the session
-  is touched, and anew when an eviction uncovers the next segment; entries from before the last touch are passed over. A covered segment
-  is brought up to date when it is uncovered, by the touches that it has missed, with the expressions of
-  :mod:`kvtier.simulate.revision2` in the same order. Equal histories give equal bits, and ties are ties.
+  is touched, and anew when an eviction uncovers another segment; entries from before the last touch are passed over. How many segments
+  leave before another session's turn comes is found by bisection. A covered segment is brought up to date when it is looked at, by the
+  touches that it has missed, with the expressions of :mod:`kvtier.simulate.revision2` in the same order. Equal histories give equal
+  bits, and ties are ties.
 
 It is what the third revision builds on; SPEC §8 has the constraint.
 """
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -96,7 +98,7 @@ class _Recency:
         if not session.segments:
             session.segments.append(_Segment(0, 0, 0))
 
-    def key(self, session: _Session) -> float:
+    def key(self, session: _Session, index: int) -> float:
         return session.touched[-1]
 
 
@@ -106,8 +108,8 @@ class _Frequency:
     def start(self, session: _Session) -> None:
         session.segments.append(_Segment(session.known, len(session.touched), 1))
 
-    def key(self, session: _Session) -> float:
-        segment = session.segments[session.top]
+    def key(self, session: _Session, index: int) -> float:
+        segment = session.segments[index]
         return segment.score + (len(session.touched) - segment.touches)
 
 
@@ -122,8 +124,8 @@ class _DecayedFrequency:
         # What a touch makes of no score: α + (1 − α)·0, exactly.
         session.segments.append(_Segment(session.known, len(session.touched), self.alpha))
 
-    def key(self, session: _Session) -> float:
-        segment, alpha, decay = session.segments[session.top], self.alpha, self.decay
+    def key(self, session: _Session, index: int) -> float:
+        segment, alpha, decay = session.segments[index], self.alpha, self.decay
         score = segment.score
         for before, now in pairwise(session.touched[segment.touches - 1 :]):
             score = alpha + (1 - alpha) * (score * decay[now - before])
@@ -191,14 +193,20 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
             # The session has been touched since: this turn's own is pinned that way, any other has a newer entry.
             if touched != victim.touched[-1]:
                 continue
-            first = stop = victim.resident
-            while excess and first and not (queue and queue[0] < entry):
-                leaving = min(excess, first - victim.segments[victim.top].first)
-                first, excess = first - leaving, excess - leaving
-                if first == victim.segments[victim.top].first:
-                    victim.top -= 1
-                    if first:
-                        entry = scoring.key(victim), touched, other
+            segments, top, stop = victim.segments, victim.top, victim.resident
+            # The deepest `excess` blocks reach up to segment `bottom`; the session loses them unless another's key comes first.
+            first, bottom = max(stop - excess, 0), top
+            while segments[bottom].first > first:
+                bottom -= 1
+            if bottom < top and queue:
+                upwards = range(top, bottom - 1, -1)
+                leaving = bisect_right(upwards, queue[0], lo=1, key=lambda index: (scoring.key(victim, index), touched, other))
+                bottom = upwards[leaving - 1]
+                first = max(first, segments[bottom].first)
+            excess -= stop - first
+            victim.top = bottom - (first == segments[bottom].first)
+            if first and victim.top < top:
+                entry = scoring.key(victim, victim.top), touched, other
             victim.resident = first
             if first:
                 heapq.heappush(queue, entry)
@@ -214,7 +222,7 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
         resident += kept - session.resident - evictions
         session.blocks, session.resident, session.top = context, kept, len(session.segments) - 1
         if kept:
-            heapq.heappush(queue, (scoring.key(session), turn, number))
+            heapq.heappush(queue, (scoring.key(session, session.top), turn, number))
         prefix_resident = min(turns.prefix_blocks, hbm_blocks)
         counts.append((hits, read - hits, evictions, max(turns.prefix_blocks + context - hbm_blocks, 0)))
 
