@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kvtier.simulate import requests, revision2
 from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, S3FIFO, SIEVE, Policy, ema
 
-PROPERTY = settings(max_examples=100, derandomize=True, deadline=None, database=None)
+PROPERTY = settings(max_examples=50, derandomize=True, deadline=None, database=None)
 
 PERSISTENT = (Policy("lfu", persistent=True), *(ema(alpha, persistent=True) for alpha in (0.5, 0.15, 0.01, 0.001)))
 
