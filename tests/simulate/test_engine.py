@@ -1,5 +1,8 @@
-"""The compiled engine against the reference, decision by decision, and against what was published."""
+"""The engine against the references, decision by decision, against its block-by-block twin at full size, and against what was published."""
 
+import os
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import mean
@@ -10,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvtier import config
-from kvtier.simulate import engine, revision2, sweeps
+from kvtier.simulate import blocks, engine, requests, revision2, sweeps
 from kvtier.simulate.metrics import TurnCounts, capacity_blocks
-from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
+from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, PUBLISHED, S3FIFO, SIEVE, Policy, ema
 from kvtier.workload import synthetic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,13 +68,28 @@ GOLDEN = {
 """Hits, fetched, recomputed, evictions, evictions from the read set over all turns: zipf, seed 1, 32 + 512 GiB."""
 
 
+REQUEST_HITS = {LRU: 1_064_981, FIFO: 942_316, LFU: 1_307_198, SIEVE: 1_307_198, MIN: 1_434_176}
+"""Hits of 1,955,025 requests: zipf, seed 1, contexts that stop growing at 768 blocks, 6,553 blocks of HBM."""
+
+PERSISTENT = [Policy("lfu", persistent=True), ema(0.15, persistent=True), ema(0.5, persistent=True)]
+
+
 def assert_engine_agrees(turns, policy, hbm_blocks, cxl_blocks):
     victims = []
     expected = revision2.simulate(turns, policy, hbm_blocks, cxl_blocks, lambda turn, victim: victims.append([turn, victim]))
-    found = engine.simulate(turns, policy, hbm_blocks, cxl_blocks)
-    for name in COUNTS:
-        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
-    assert np.array_equal(engine.victims(turns, policy, hbm_blocks, cxl_blocks), np.array(victims, dtype=np.int64).reshape(-1, 2))
+    for twin in (engine, blocks):
+        found = twin.simulate(turns, policy, hbm_blocks, cxl_blocks)
+        for name in COUNTS:
+            assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+        assert np.array_equal(twin.victims(turns, policy, hbm_blocks, cxl_blocks), np.array(victims, dtype=np.int64).reshape(-1, 2))
+
+
+def assert_requests_agree(turns, policy, hbm_blocks):
+    victims = []
+    expected = requests.replay(turns, policy, hbm_blocks, lambda turn, victim: victims.append([turn, victim]))
+    assert engine.replay_requests(turns, policy, hbm_blocks).tolist() == expected.tolist()
+    if policy != MIN:
+        assert np.array_equal(engine.request_victims(turns, policy, hbm_blocks), np.array(victims, dtype=np.int64).reshape(-1, 2))
 
 
 def cell(run):
@@ -102,11 +120,65 @@ def name_simulation(simulation):
     return f"{kind}-{seed}-{policy.slug}{'-persistent' * policy.persistent}-{hbm_gib:g}"
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@settings(max_examples=1500, derandomize=True, deadline=None, database=None)
 @given(st.data())
 def test_equals_reference_on_random_workloads(workloads, policies, capacities, data):
     turns = data.draw(workloads())
     assert_engine_agrees(turns, data.draw(policies()), *data.draw(capacities(turns)))
+
+
+@settings(max_examples=1500, derandomize=True, deadline=None, database=None)
+@given(st.data())
+def test_requests_equal_reference_on_random_workloads(workloads, policies, capacities, data):
+    turns = data.draw(workloads())
+    policy = data.draw(st.one_of(policies(), st.sampled_from([FIFO, SIEVE, MIN])))
+    assert_requests_agree(turns, policy, data.draw(capacities(turns))[0])
+
+
+def test_kept_cases(make_turns):
+    """Cases that an engine under construction got wrong, as small as they could be made."""
+    # MIN: the first block of a run takes a block of the farthest session, and is then itself the farthest.
+    assert_requests_agree(make_turns([0, 0, 1, 0], [2, 2]), MIN, 2)
+    # SIEVE: the hand leaves the newest extent while the run that it makes room for joins an older one.
+    assert_requests_agree(make_turns([1, 2, 1, 2, 2, 1], [1, 0, 2], decode=[29, 11, 35, 1, 7, 28]), SIEVE, 3)
+    # CXL drops what the run that it takes in will touch next, block after block.
+    sessions = [0, 0, 0, 0, 1, 1, 0, 2, 2, 2, 2, 2, 0, 2, 1, 1, 2, 1, 0, 0, 2, 0, 2, 0, 1, 0, 1, 0, 0, 1, 0, 2, 1]
+    decode = [
+        48,
+        64,
+        8,
+        58,
+        74,
+        29,
+        41,
+        35,
+        71,
+        8,
+        50,
+        90,
+        25,
+        55,
+        60,
+        90,
+        34,
+        88,
+        54,
+        70,
+        32,
+        73,
+        76,
+        37,
+        64,
+        20,
+        59,
+        85,
+        73,
+        40,
+        60,
+        5,
+        69,
+    ]
+    assert_engine_agrees(make_turns(sessions, [4, 2, 1], decode=decode), LRU, 1, 60)
 
 
 @pytest.mark.parametrize("persistent", [False, True], ids=["reset", "persistent"])
@@ -126,6 +198,78 @@ def test_run_evicts_its_own_predecessors(make_turns):
     for policy in (*PUBLISHED, Policy("lfu", persistent=True)):
         assert_engine_agrees(turns, policy, 3, 9)
     assert engine.victims(turns, LRU, 3, 9)[:4].tolist() == [[0, 0], [0, 1], [0, 2], [0, 3]]
+
+
+def test_run_evicts_its_own_next_extent(make_turns):
+    """One block at a time, LRU takes what the turn reads next: a context one block larger than HBM never hits again."""
+    turns = make_turns([0, 0, 0], [5])
+    for policy in (*PUBLISHED, FIFO, SIEVE, MIN, *PERSISTENT):
+        assert_requests_agree(turns, policy, 4)
+    assert engine.replay_requests(turns, LRU, 4).tolist() == [0, 0, 0]
+    assert engine.request_victims(turns, LRU, 4).tolist() == [
+        [0, 0],
+        *([1, block] for block in (1, 2, 3, 4, 0)),
+        *([2, block] for block in (1, 2, 3, 4, 0)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "policy", [*PUBLISHED, *PERSISTENT, FIFO, SIEVE, MIN], ids=lambda policy: policy.slug + "-persistent" * policy.persistent
+)
+@pytest.mark.parametrize("kind", synthetic.KINDS)
+def test_requests_equal_reference_on_generated_workloads(kind, policy):
+    shape = synthetic.Shape(sessions=50, turns=250, prefix_tokens=80, context_tokens=(16, 700), decode_tokens=(0, 64))
+    turns = synthetic.generate(kind, 6, shape)
+    for hbm_blocks in (0, 1, 30, 200, 700, 10_000):
+        assert_requests_agree(turns, policy, hbm_blocks)
+
+
+@pytest.mark.parametrize("policy", REQUEST_HITS, ids=lambda policy: policy.slug)
+def test_golden_hits_of_requests(policy):
+    turns = synthetic.generate("zipf", 1).capped(768)
+    assert len(turns.requests) == 1_955_025
+    assert engine.replay_requests(turns, policy, 6553).sum() == REQUEST_HITS[policy]
+
+
+def test_next_turn_that_contradicts_the_workload_is_refused(make_turns):
+    turns = make_turns([0, 1, 0], [2, 2])
+    first, following = engine.next_turns(turns)
+    assert (first.tolist(), following.tolist()) == ([0, 1], [2, 3, 3])
+    for turn, wrong in ((0, 1), (0, 3), (0, 0), (1, 2)):
+        planted = following.copy()
+        planted[turn] = wrong
+        with pytest.raises(ValueError, match=r"turn \d reads session \d; the next turns given say otherwise"):
+            engine._replay_min(turns, 2, first, planted)
+    with pytest.raises(ValueError, match="turn 0 reads session 0"):
+        engine._replay_min(turns, 2, first[::-1].copy(), following)
+
+
+def test_policies_that_a_simulator_does_not_have_are_refused(make_turns):
+    turns = make_turns([0], [1])
+    with pytest.raises(ValueError, match="policy 's3fifo': expected one of lru, lfu, ema, fifo, sieve"):
+        engine.replay_requests(turns, S3FIFO, 1)
+    with pytest.raises(ValueError, match="policy 'fifo': expected one of lru, lfu, ema"):
+        engine.simulate(turns, FIFO, 1, 1)
+
+
+def test_runs_where_no_folder_can_hold_compiled_code(tmp_path):
+    """A read-only installation and home: compiled anew in each process, same result."""
+    unwritable = tmp_path / "file"
+    unwritable.touch()
+    program = (
+        "from kvtier.simulate import compiled\n"
+        "assert compiled.compiled(lambda x: x + 1)(1) == 2\n"
+        "from numba.core.caching import FunctionCache\n"
+        "try:\n    FunctionCache(lambda x: x)\nexcept RuntimeError:\n    print('no cache')\n"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(unwritable / "cache"), "HOME": str(unwritable), "XDG_CACHE_HOME": str(unwritable)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "no cache\n"), done.stderr
+
+
+def test_importing_the_package_loads_no_compiler():
+    program = "import sys, kvtier, kvtier.cli; print({'numba', 'polars', 'snakemake'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "set()\n"
 
 
 def test_everything_fits(make_turns):
@@ -172,6 +316,16 @@ def test_every_published_cell_is_tested():
 )
 def test_equals_reference_at_full_size(kind, seed, policy, hbm_gib):
     assert_engine_agrees(synthetic.generate(kind, seed), policy, capacity_blocks(hbm_gib), capacity_blocks(512))
+
+
+@pytest.mark.parametrize("simulation", distinct_simulations(), ids=name_simulation)
+def test_equals_block_by_block_twin_on_every_published_record(simulation):
+    kind, seed, policy, hbm_gib, cxl_gib = simulation
+    arguments = synthetic.generate(kind, seed), policy, capacity_blocks(hbm_gib), capacity_blocks(cxl_gib)
+    found, expected = engine.simulate(*arguments), blocks.simulate(*arguments)
+    for name in COUNTS:
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert np.array_equal(engine.victims(*arguments), blocks.victims(*arguments))
 
 
 @pytest.mark.exhaustive

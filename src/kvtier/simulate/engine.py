@@ -182,7 +182,7 @@ def _replay_min(turns: Turns, hbm_blocks: int, first_turn: np.ndarray, next_turn
         hits,
     )
     if wrong >= 0:
-        raise ValueError(f"turn {wrong} reads session {turns.session[wrong]}, whose next turn was said to be another")
+        raise ValueError(f"turn {wrong} reads session {turns.session[wrong]}; the next turns given say otherwise")
     return hits
 
 
@@ -532,10 +532,11 @@ def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
     """Touch the blocks from `first` to the end of an extent in CXL, in order; over capacity CXL drops its oldest."""
     if capacity == 0:
         return
-    # The drops may have cut the extent, and may cut what follows: its id stays with the last blocks.
+    # A drop may have cut the extent since: its id stays with the last blocks.
     piece = extent
     while ext[piece].first > first:
         piece = ext[piece].left
+    # All are touched before any is dropped, with the same end: what stays are the blocks touched last, as many as fit.
     while True:
         if ext[piece].cached:
             _unlink_cxl(ext, piece)
@@ -543,22 +544,22 @@ def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
             ext[piece].cached = True
             pool[CACHED] += ext[piece].stop - ext[piece].first
         _link_cxl(ext, piece, CXL)
-        while pool[CACHED] > capacity:
-            oldest = ext[CXL].cxl_newer
-            over, length = pool[CACHED] - capacity, ext[oldest].stop - ext[oldest].first
-            if over < length:
-                part = _cut(ext, pool, oldest, over)
-                if ext[part].resident:
-                    if kind > SIEVE:
-                        _sink(ext, heap, pool[QUEUED], oldest, ext[oldest].place)
-                    _enqueue(kind, ext, heap, pool, part, oldest)
-                oldest = part
-            _unlink_cxl(ext, oldest)
-            ext[oldest].cached = False
-            pool[CACHED] -= min(over, length)
         if piece == extent:
-            return
+            break
         piece = ext[piece].right
+    while pool[CACHED] > capacity:
+        oldest = ext[CXL].cxl_newer
+        over, length = pool[CACHED] - capacity, ext[oldest].stop - ext[oldest].first
+        if over < length:
+            part = _cut(ext, pool, oldest, over)
+            if ext[part].resident:
+                if kind > SIEVE:
+                    _sink(ext, heap, pool[QUEUED], oldest, ext[oldest].place)
+                _enqueue(kind, ext, heap, pool, part, oldest)
+            oldest = part
+        _unlink_cxl(ext, oldest)
+        ext[oldest].cached = False
+        pool[CACHED] -= min(over, length)
 
 
 @compiled
@@ -851,4 +852,7 @@ def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, fi
                 first += moved
         if ext[session].left != session:
             heapq.heappush(queue, (-due[session], session))
+    for foreseen in due:
+        if foreseen < len(sessions):
+            return foreseen
     return -1
