@@ -1,10 +1,11 @@
 # Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
-.PHONY: all quick publish test exhaustive lint lock clean
+.PHONY: all quick publish test exhaustive cluster prove-cluster lint lock clean
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
+CLUSTER := .venv/cluster
 
 # Neither snakemake nor the scripts of an environment bear a space in their path, or a move.
 ifneq ($(words $(CURDIR)),1)
@@ -30,6 +31,14 @@ test: $(INSTALLED)
 exhaustive: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m exhaustive
 
+# What snakemake needs to submit jobs to Slurm, on top of the environment (config/README.md).
+cluster: $(CLUSTER)
+
+# The quick build's simulations through a Slurm that is started on this host for it, a worker killed, against a local build.
+# By root, with Slurm and munge (Debian: apt-get install slurm-wlm munge): minutes.
+prove-cluster: $(CLUSTER)
+	$(BIN)/python tests/cluster/prove.py
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -47,12 +56,19 @@ $(INSTALLED): requirements.lock pyproject.toml
 	$(BIN)/python -m pip check
 	@echo '$(CURDIR)' > $@
 
+$(CLUSTER): $(INSTALLED) requirements-cluster.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-cluster.lock
+	$(BIN)/python -m pip check
+	@touch $@
+
 # Renew the locks from pyproject.toml; needs uv. An extra's lock agrees with requirements.lock, and holds all that the extra needs.
 lock:
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra bench pyproject.toml --output-file requirements-bench.lock
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --constraint requirements.lock --extra cluster pyproject.toml --output-file requirements-cluster.lock
 
 clean:
 	rm -rf results .snakemake
