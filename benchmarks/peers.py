@@ -7,12 +7,12 @@ Two tables. *Policies*: the zipf workload of seed 1 whose contexts stop growing 
 *Contexts*: initial contexts, the size at which they stop growing and the cache in proportion, so that the mean initial context is 8K to 1M
 tokens; prefix and generated tokens as published; fewer turns at 512K and 1M, where the peer would take minutes.
 
-Each timing is CPU time of one process on one core, of the replay alone. The workload is in memory on both sides: here as turns (which
-session reads, how many blocks it has, all derived arrays of `Turns` made), there as a trace file in memory, mapped and read once before
-the clock starts. Each side pays for its own structures: an empty cache object is made before the clock starts, but its tables are filled
-inside; what this engine derives from the turns for a policy, the next uses of MIN among it, is inside too, while the peer finds next uses
-in its trace. The peer's hash table has the size at which it was fastest in a trial, not its default, which is made for far larger caches
-and slows small ones several times. The sides alternate, here, there, here, ...; a ratio is one of medians.
+Each timing is CPU time of one core, of the replay alone; each side has a process of its own. The workload is in memory on both sides:
+here as turns (which session reads, its first context, how many tokens it gains), there as a trace file in memory, mapped and read once
+before the clock starts. The peer's empty cache object is made before the clock starts. All that this engine makes of the turns, arrays
+that `Turns` derives and the next uses of MIN among it, is inside: each replay gets a fresh copy. The peer finds next uses in its trace.
+The peer's hash table has the size at which it was fastest in a trial, not its default, which is made for far larger caches and slows
+small ones several times. The sides alternate, here, there, here, ...; a ratio is one of medians.
 
 The exit status is 1 if the hits of a comparison under the same rules differ, or a ratio is below its bar.
 """
@@ -26,12 +26,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import kept
-import libcachesim
 import numpy as np
 import oracle_general
 
@@ -51,13 +52,8 @@ MEAN_TOKENS = sum(PUBLISHED.context_tokens) / 2
 CONTEXTS = {8: 2500, 32: 2500, 128: 2500, 512: 625, 1024: 312}
 """Mean initial context [Ki tokens] to turns."""
 
-CACHES = {
-    "lru": libcachesim.LRU,
-    "fifo": libcachesim.FIFO,
-    "sieve": libcachesim.Sieve,
-    "lfu": libcachesim.LFU,
-    "min": libcachesim.Belady,
-}
+CACHES = {"lru": "LRU", "fifo": "FIFO", "sieve": "Sieve", "lfu": "LFU", "min": "Belady"}
+"""Policy to the peer's class."""
 
 TRIAL_REQUESTS = 5_000_000
 """Requests of a trial of the peer's hash table: more than fill the largest cache here."""
@@ -119,22 +115,45 @@ def workload(mean_tokens: float = MEAN_TOKENS, turns: int = PUBLISHED.turns) -> 
     return synthetic.generate("zipf", 1, shape).capped(round(CAP_BLOCKS * factor)), round(HBM_BLOCKS * factor)
 
 
+_held: dict[str, Any] = {}
+"""In the peer's process: its module, and the reader of the trace."""
+
+
+def _open(path: str) -> None:
+    """In the peer's process: map the trace."""
+    import libcachesim
+
+    # Never closed: close() frees twice and ends the process.
+    reader = libcachesim.TraceReader(path, libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+    _held.update(module=libcachesim, reader=reader)
+
+
+def _replay(policy: str, capacity: int, hashpower: int, most: int) -> tuple[float, float]:
+    """In the peer's process: CPU seconds of one replay of `most` requests (-1: all), and its miss ratio."""
+    cache = getattr(_held["module"], CACHES[policy])(capacity, hashpower=hashpower)
+    _held["reader"].reset()
+    start = time.process_time()
+    miss_ratio, _ = cache.process_trace(_held["reader"], max_req=most)
+    return time.process_time() - start, miss_ratio
+
+
 class Peer:
-    """libCacheSim over one trace in memory."""
+    """libCacheSim over one trace in memory, in a process of its own: two sides in one process share an allocator, and slow each other."""
 
     def __init__(self, path: Path, turns: Turns, capacity: int) -> None:
         self.requests, self.capacity = oracle_general.write(path, turns), capacity
-        # Never closed: close() frees twice and ends the process.
-        self.reader = libcachesim.TraceReader(str(path), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
         self.hashpower: dict[str, int] = {}
+        self._process = ProcessPoolExecutor(1, get_context("spawn"))
+        self._process.submit(_open, str(path)).result()
 
-    def replay(self, policy: str, hashpower: int, requests: int = -1) -> tuple[float, int]:
+    def close(self) -> None:
+        """End the process."""
+        self._process.shutdown()
+
+    def replay(self, policy: str, hashpower: int, most: int = -1) -> tuple[float, int]:
         """CPU seconds of one replay, and its hits; of all requests, or of the first ones."""
-        cache = CACHES[policy](self.capacity, hashpower=hashpower)
-        self.reader.reset()
-        start = time.process_time()
-        miss_ratio, _ = cache.process_trace(self.reader, max_req=requests)
-        return time.process_time() - start, round(self.requests * (1 - miss_ratio))
+        cpu_s, miss_ratio = self._process.submit(_replay, policy, self.capacity, hashpower, most).result()
+        return cpu_s, round(self.requests * (1 - miss_ratio))
 
     def tune(self, policy: str, trials: int = 2) -> int:
         """Size of the hash table [log2 of buckets] that is fastest in a trial, of one to 32 buckets a block; a first pass warms up."""
@@ -150,14 +169,15 @@ def here(comparison: Comparison, turns: Turns, capacity: int, replays: int) -> t
     """CPU seconds of `replays` replays, and the hits of one."""
     start = time.process_time()
     for _ in range(replays):
-        hits = comparison.simulate(turns, comparison.policy, capacity)
+        # A copy has none of the arrays that an earlier replay has derived.
+        hits = comparison.simulate(replace(turns), comparison.policy, capacity)
     return time.process_time() - start, int(hits.sum())
 
 
 def compare(comparison: Comparison, turns: Turns, peer: Peer, rounds: int, about: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of one comparison: here, there, here, there, ..., here."""
     hashpower = peer.tune(comparison.peer)
-    here(comparison, turns, peer.capacity, 1)  # compiles, and makes the derived arrays of the workload
+    here(comparison, turns, peer.capacity, 1)  # compiles
     once_s, _ = here(comparison, turns, peer.capacity, 1)
     replays = max(1, math.ceil(LEAST_S / max(once_s, 1e-5)))
     rows = []
@@ -249,11 +269,11 @@ def main() -> int:
                 found = compare(comparison, turns, peer, chosen.rounds if context is None else chosen.context_rounds, about)
                 wrong += judge(comparison, found, least[comparison.name] if context is None else 0)
                 rows += found
-            del peer
+            peer.close()
             path.unlink()
     if chosen.keep:
         method = {
-            "clock": "CPU time of one process, replay alone; sides alternate in one run",
+            "clock": "CPU time of one core, replay alone; a process a side; sides alternate in one run",
             "workload": f"zipf, seed 1, contexts stop growing at {CAP_BLOCKS} blocks times the scale of the contexts; trace in memory",
             "machine": "shared with other work",
         }

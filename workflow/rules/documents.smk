@@ -103,6 +103,9 @@ PUBLISHED = {
     "figures/decode_fit.svg": rules.draw_decode_fit.output.picture,
     "figures/decode_fit.vl.json": rules.draw_decode_fit.output.specification,
     "figures/decode_fit.csv": rules.draw_decode_fit.output.data,
+    "figures/throughput_by_context.svg": rules.draw_throughput_by_context.output.picture,
+    "figures/throughput_by_context.vl.json": rules.draw_throughput_by_context.output.specification,
+    "figures/throughput_by_context.csv": rules.draw_throughput_by_context.output.data,
     "CANONICAL-NUMBERS.md": rules.write_canonical_numbers.output.document,
 }
 
@@ -114,7 +117,7 @@ MADE_DATA = {
 }
 KEPT_DATA = [
     str(path)
-    for folder in ["data/inputs", "data/measured", "data/published"]
+    for folder in ["data/inputs", "data/measured", "data/bench", "data/published"]
     for path in sorted(Path(folder).rglob("*"))
     if path.is_file() and path.suffix != ".md"
 ]

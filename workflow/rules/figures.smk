@@ -55,3 +55,22 @@ rule draw_decode_fit:
         "Figure: decode step time against KV size"
     script:
         "../scripts/draw_decode_fit.py"
+
+
+rule draw_throughput_by_context:
+    """Block requests per CPU second against context length, two simulators. Evidence: Measured."""
+    input:
+        code=code_of("draw_throughput_by_context"),
+        throughput=rules.compare_peers.output.throughput,
+        machine=rules.compare_peers.input.peers_machine,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        picture="{results}/figures/throughput_by_context.svg",
+        specification="{results}/figures/throughput_by_context.vl.json",
+        data="{results}/figures/throughput_by_context.csv",
+    log:
+        "{results}/logs/draw_throughput_by_context.log",
+    message:
+        "Figure: simulator throughput against context length"
+    script:
+        "../scripts/draw_throughput_by_context.py"

@@ -1,4 +1,4 @@
-"""Measurements: what the retained rows of a machine say, and whether its bus allows it."""
+"""Measurements: what retained rows say of a machine, whether its bus allows it, and what a simulator costs beside a peer."""
 
 
 rule fit_decode:
@@ -25,3 +25,25 @@ rule fit_decode:
         "Measured: decode fits of the GB10, checked against its memory bus"
     script:
         "../scripts/fit_decode.py"
+
+
+rule compare_peers:
+    """This engine beside libCacheSim, hits checked, and how the cost of a replay grows, from the rows that the benchmarks left behind.
+
+    Evidence: Measured, on the machine that is described beside the rows.
+    """
+    input:
+        code=code_of("compare_peers"),
+        peers="data/bench/peers.csv",
+        peers_machine="data/bench/peers.json",
+        growth="data/bench/growth.csv",
+        growth_machine="data/bench/growth.json",
+    output:
+        throughput="{results}/measured/bench/throughput.csv",
+        numbers="{results}/numbers/compare_peers.json",
+    log:
+        "{results}/logs/compare_peers.log",
+    message:
+        "Measured: simulators side by side, and growth"
+    script:
+        "../scripts/compare_peers.py"

@@ -20,6 +20,7 @@ KEY = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 
 SOURCES = {
     r"data/measured/": Label.MEASURED,
+    r"data/bench/": Label.MEASURED,
     r"results(/quick)?/simulate/": Label.SIMULATED,
     r"data/inputs/": Label.ANALYTICAL,
 }

@@ -25,12 +25,13 @@ STYLES = {
     "lfu": Style("#a8750c", (2, 3), "square"),
     "ema": Style("#004488", (1, 0), "diamond"),
     "ema001": Style("#bb5566", (6, 3), "triangle-up"),
+    "min": Style("#117733", (8, 3, 2, 3), "cross"),
 }
-"""Policies; ``ema`` is any alpha that has no style of its own. The fifth colour is kept for the optimal bound."""
+"""Policies; ``ema`` is any alpha that has no style of its own. The fifth colour is that of the optimum."""
 
 RANKS = {
     word: rank
-    for words in (("lru", "lfu", "ema"), ("zipf", "scan", "loop"), ("reset", "persistent", "gain"))
+    for words in (("lru", "lfu", "ema", "min"), ("zipf", "scan", "loop"), ("reset", "persistent", "gain"))
     for rank, word in enumerate(words)
 }
 

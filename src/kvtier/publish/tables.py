@@ -54,6 +54,21 @@ DECODE_FITS = Table(
 )
 """One row a fit of step time over KV size."""
 
+THROUGHPUT = Table(
+    "throughput",
+    {
+        "key": pl.String(),
+        "context_tokens": pl.Int64(),
+        "turns": pl.Int64(),
+        "policy": pl.String(),
+        "side": pl.String(),
+        "million_requests_per_s": pl.Float64(),
+        "lowest": pl.Float64(),
+        "highest": pl.Float64(),
+    },
+)
+"""One row a context length, policy and simulator: median, slowest and fastest timing."""
+
 
 def read(path: str | Path, table: Table) -> pl.DataFrame:
     """The declared columns of a Parquet or CSV file.
