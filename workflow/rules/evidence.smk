@@ -16,7 +16,7 @@ FRAGMENTS = [
     rules.sweep_revision2_alpha_grid.output.numbers,
     rules.renumber_revision2_sessions.output.numbers,
     rules.fit_decode.output.numbers,
-    rules.compare_peers.output.numbers,
+    rules.tabulate_benchmarks.output.numbers,
     rules.audit_victims.output.numbers,
     rules.audit_runs.output.numbers,
 ]

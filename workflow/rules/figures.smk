@@ -61,8 +61,8 @@ rule draw_throughput_by_context:
     """Block requests per CPU second against context length, two simulators. Evidence: Measured."""
     input:
         code=code_of("draw_throughput_by_context"),
-        throughput=rules.compare_peers.output.throughput,
-        machine=rules.compare_peers.input.peers_machine,
+        throughput=rules.tabulate_benchmarks.output.throughput,
+        machine=rules.tabulate_benchmarks.input.peers_machine,
         numbers=rules.collect_numbers.output.ledger,
     output:
         picture="{results}/figures/throughput_by_context.svg",

@@ -27,23 +27,23 @@ rule fit_decode:
         "../scripts/fit_decode.py"
 
 
-rule compare_peers:
+rule tabulate_benchmarks:
     """This engine beside libCacheSim, hits checked, and how the cost of a replay grows, from the rows that the benchmarks left behind.
 
     Evidence: Measured, on the machine that is described beside the rows.
     """
     input:
-        code=code_of("compare_peers"),
+        code=code_of("tabulate_benchmarks"),
         peers="data/bench/peers.csv",
         peers_machine="data/bench/peers.json",
         growth="data/bench/growth.csv",
         growth_machine="data/bench/growth.json",
     output:
         throughput="{results}/measured/bench/throughput.csv",
-        numbers="{results}/numbers/compare_peers.json",
+        numbers="{results}/numbers/tabulate_benchmarks.json",
     log:
-        "{results}/logs/compare_peers.log",
+        "{results}/logs/tabulate_benchmarks.log",
     message:
         "Measured: simulators side by side, and growth"
     script:
-        "../scripts/compare_peers.py"
+        "../scripts/tabulate_benchmarks.py"

@@ -15,7 +15,7 @@ CONTEXTS = {"8k": (8192, 2500), "1m": (2**20, 312)}
 
 def measured(value, unit):
     record = {"value": value, "display": f"{value:,.0f}", "unit": unit, "label": str(Label.MEASURED), "definition": "x / y"}
-    return {**record, "status": "stands", "rule": "compare_peers", "params": {}, "inputs": {}, "uncertainty": {}}
+    return {**record, "status": "stands", "rule": "tabulate_benchmarks", "params": {}, "inputs": {}, "uncertainty": {}}
 
 
 @pytest.fixture
