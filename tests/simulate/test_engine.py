@@ -232,16 +232,15 @@ def test_golden_hits_of_requests(policy):
 
 
 def test_next_turn_that_contradicts_the_workload_is_refused(make_turns):
-    turns = make_turns([0, 1, 0], [2, 2])
-    first, following = engine.next_turns(turns)
-    assert (first.tolist(), following.tolist()) == ([0, 1], [2, 3, 3])
     for turn, wrong in ((0, 1), (0, 3), (0, 0), (1, 2)):
-        planted = following.copy()
-        planted[turn] = wrong
+        turns = make_turns([0, 1, 0], [2, 2])
+        turns.next_turn[turn] = wrong
         with pytest.raises(ValueError, match=r"turn \d reads session \d; the next turns given say otherwise"):
-            engine._replay_min(turns, 2, first, planted)
+            engine.replay_requests(turns, MIN, 2)
+    turns = make_turns([0, 1, 0], [2, 2])
+    turns.first_turn[:] = [1, 0]
     with pytest.raises(ValueError, match="turn 0 reads session 0"):
-        engine._replay_min(turns, 2, first[::-1].copy(), following)
+        engine.replay_requests(turns, MIN, 2)
 
 
 def test_policies_that_a_simulator_does_not_have_are_refused(make_turns):

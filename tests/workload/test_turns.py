@@ -63,6 +63,17 @@ def test_generated_blocks_are_whole_and_belong_to_their_session():
 
 
 @settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@given(workloads())
+def test_first_and_next_turns_equal_those_looked_up(turns):
+    session = turns.session.tolist()
+    end = [len(session)]
+    assert turns.first_turn.tolist() == [([i for i, s in enumerate(session) if s == n] + end)[0] for n in range(len(turns.context_blocks))]
+    assert turns.next_turn.tolist() == [
+        ([i for i in range(turn + 1, len(session)) if session[i] == s] + end)[0] for turn, s in enumerate(session)
+    ]
+
+
+@settings(max_examples=200, derandomize=True, deadline=None, database=None)
 @given(workloads(), st.integers(0, 6))
 def test_capped_contexts_and_requests_equal_those_of_lists(turns, cap):
     capped = turns.capped(cap)

@@ -27,12 +27,12 @@ number of extents, and each step of it ends the run or uses an extent up. Contex
 
 from __future__ import annotations
 
-import heapq
 import math
+from functools import lru_cache
 
 import numpy as np
 
-from kvtier.simulate.compiled import compiled
+from kvtier.simulate.compiled import compiled, compiled_inner
 from kvtier.simulate.metrics import TurnCounts
 from kvtier.simulate.policies import Policy
 from kvtier.workload.turns import Turns
@@ -75,8 +75,11 @@ first that was given back, and the extent before which SIEVE's hand stands (QUEU
 
 NEXT = -1
 
-ROOM = 16
-"""Extents that one step may need, and more."""
+EXTENTS, ROOM = 16, 16
+"""Extents a session that a simulation begins with; and more than any one step needs."""
+
+DONE, NO_ROOM = -1, -2
+"""How MIN ends, if not at a turn that contradicts the next turns."""
 
 
 def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> TurnCounts:
@@ -131,7 +134,7 @@ def replay_requests(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray
         If the policy has no compiled form.
     """
     if policy.name == "min":
-        return _replay_min(turns, hbm_blocks, *next_turns(turns))
+        return _replay_min(turns, hbm_blocks)
     return _replay_policy(turns, policy, hbm_blocks, 0)[0][0]
 
 
@@ -141,47 +144,34 @@ def request_victims(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray
     return _one_by_one(_replay_policy(turns, policy, hbm_blocks, int(counts[1].sum()))[1])
 
 
-def next_turns(turns: Turns) -> tuple[np.ndarray, np.ndarray]:
-    """First turn of each session, shape (sessions,), and the next turn of each turn's session, shape (turns,); ``len(turns)`` is never."""
-    count = len(turns.session)
-    first = np.full(len(turns.context_blocks), count, dtype=np.int64)
-    following = np.full(count, count, dtype=np.int64)
-    order = np.argsort(turns.session, kind="stable")
-    ordered = turns.session[order]
-    same = ordered[1:] == ordered[:-1]
-    following[order[:-1][same]] = order[1:][same]
-    first[ordered[::-1]] = order[::-1]
-    return first, following
-
-
 def _replay(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
     counts = np.zeros((5, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 3), dtype=np.int64)
-    _revision2(*_settings(turns, policy, REVISION2), turns.context_blocks, hbm_blocks, cxl_blocks, counts, trail)
+    _run_revision2(*_settings(turns, policy, REVISION2), turns.context_blocks, hbm_blocks, cxl_blocks, counts, trail)
     return counts, trail
 
 
 def _replay_policy(turns: Turns, policy: Policy, hbm_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
     counts = np.zeros((2, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 3), dtype=np.int64)
-    _requests(*_settings(turns, policy, REQUESTS), turns.context_blocks, hbm_blocks, counts, trail)
+    _run_requests(*_settings(turns, policy, REQUESTS), turns.context_blocks, hbm_blocks, counts, trail)
     return counts, trail
 
 
-def _replay_min(turns: Turns, hbm_blocks: int, first_turn: np.ndarray, next_turn: np.ndarray) -> np.ndarray:
+def _replay_min(turns: Turns, hbm_blocks: int) -> np.ndarray:
     hits = np.zeros(len(turns.session), dtype=np.int64)
-    wrong = _min(
+    wrong = _run_min(
         turns.prefix_blocks,
         turns.first_block,
         turns.context_blocks,
         turns.session,
         turns.growth_blocks,
-        first_turn,
-        next_turn,
+        turns.first_turn,
+        turns.next_turn,
         hbm_blocks,
         hits,
     )
-    if wrong >= 0:
+    if wrong != DONE:
         raise ValueError(f"turn {wrong} reads session {turns.session[wrong]}; the next turns given say otherwise")
     return hits
 
@@ -190,12 +180,16 @@ def _settings(turns: Turns, policy: Policy, kinds: dict[str, int]) -> tuple:
     """What both kernels take: the policy, its decay as the references compute it, and the workload."""
     if policy.name not in kinds:
         raise ValueError(f"policy {policy.name!r}: expected one of {', '.join(kinds)}")
-    alpha, decay, rate = 0.0, np.ones(1), 0.0
-    if policy.alpha is not None:
-        alpha, rate = policy.alpha, -math.log(1 - policy.alpha)
-        decay = np.array([(1 - alpha) ** elapsed for elapsed in range(len(turns.session) + 1)])
     workload = turns.prefix_blocks, turns.first_block, turns.session, turns.growth_blocks
-    return kinds[policy.name], policy.persistent, alpha, decay, rate, *workload
+    return kinds[policy.name], policy.persistent, *_decay(policy.alpha, len(turns.session)), *workload
+
+
+@lru_cache(maxsize=64)
+def _decay(alpha: float | None, turns: int) -> tuple[float, np.ndarray, float]:
+    """Weight of the newest touch, decay by elapsed turns, and decay rate."""
+    if alpha is None:
+        return 0.0, np.ones(1), 0.0
+    return alpha, np.array([(1 - alpha) ** elapsed for elapsed in range(turns + 1)]), -math.log(1 - alpha)
 
 
 def _one_by_one(trail: np.ndarray) -> np.ndarray:
@@ -209,38 +203,32 @@ def _one_by_one(trail: np.ndarray) -> np.ndarray:
 # Extents: taking and giving back, rings, the heap.
 
 
-@compiled
-def _extents(sessions, prefix_blocks, first_block, context_blocks):
-    """Counters, and one extent a ring and a context, nothing resident."""
-    rings = SESSIONS + sessions + 1
-    ext = np.zeros(2 * rings + 4 * ROOM, EXTENT)
-    pool = np.zeros(7, np.int64)
+@compiled_inner
+def _begin(ext, pool, rings):
+    """Close the rings; all other extents are to be had."""
+    pool[:] = 0
     pool[USED], pool[SPARE], pool[FREE] = rings, len(ext) - rings, -1
     for ring in range(rings):
         ext[ring].first = ext[ring].stop = -1
         ext[ring].left = ext[ring].right = ring
         ext[ring].older = ext[ring].newer = ring
         ext[ring].cxl_older = ext[ring].cxl_newer = ring
-    for session in range(sessions):
+
+
+@compiled_inner
+def _fill(ext, pool, prefix_blocks, first_block, context_blocks):
+    """One extent a context and one for the prefix, nothing resident; return how many rings there are."""
+    rings = SESSIONS + len(context_blocks) + 1
+    _begin(ext, pool, rings)
+    for session in range(len(context_blocks)):
         if context_blocks[session] > 0:
             _append(ext, pool, SESSIONS + session, first_block[session], first_block[session] + context_blocks[session])
     if prefix_blocks > 0:
         _append(ext, pool, rings - 1, 0, prefix_blocks)
-    return ext, pool
+    return rings
 
 
-@compiled
-def _with_room(ext, pool):
-    """The extents, with room for at least ROOM more."""
-    if pool[SPARE] >= ROOM:
-        return ext
-    larger = np.zeros(2 * len(ext), EXTENT)
-    larger[: len(ext)] = ext
-    pool[SPARE] += len(ext)
-    return larger
-
-
-@compiled
+@compiled_inner
 def _take(ext, pool):
     extent = pool[FREE]
     if extent >= 0:
@@ -252,7 +240,7 @@ def _take(ext, pool):
     return extent
 
 
-@compiled
+@compiled_inner
 def _append(ext, pool, ring, first, stop):
     """A new extent at the end of a session, in no tier."""
     extent = _take(ext, pool)
@@ -266,7 +254,7 @@ def _append(ext, pool, ring, first, stop):
     return extent
 
 
-@compiled
+@compiled_inner
 def _cut(ext, pool, extent, blocks):
     """Cut the first blocks off, into an extent of their own on the left, older in CXL; it is in no queue of HBM yet."""
     part = _take(ext, pool)
@@ -281,7 +269,7 @@ def _cut(ext, pool, extent, blocks):
     return part
 
 
-@compiled
+@compiled_inner
 def _drop(ext, pool, extent):
     """Give an extent back that has left every queue of HBM."""
     left, right = ext[extent].left, ext[extent].right
@@ -293,38 +281,38 @@ def _drop(ext, pool, extent):
     pool[SPARE] += 1
 
 
-@compiled
+@compiled_inner
 def _link(ext, extent, newer):
     older = ext[newer].older
     ext[extent].older, ext[extent].newer = older, newer
     ext[older].newer = ext[newer].older = extent
 
 
-@compiled
+@compiled_inner
 def _unlink(ext, extent):
     older, newer = ext[extent].older, ext[extent].newer
     ext[older].newer, ext[newer].older = newer, older
 
 
-@compiled
+@compiled_inner
 def _link_cxl(ext, extent, newer):
     older = ext[newer].cxl_older
     ext[extent].cxl_older, ext[extent].cxl_newer = older, newer
     ext[older].cxl_newer = ext[newer].cxl_older = extent
 
 
-@compiled
+@compiled_inner
 def _unlink_cxl(ext, extent):
     older, newer = ext[extent].cxl_older, ext[extent].cxl_newer
     ext[older].cxl_newer, ext[newer].cxl_older = newer, older
 
 
-@compiled
+@compiled_inner
 def _before(ext, extent, other):
     return ext[extent].key < ext[other].key or (ext[extent].key == ext[other].key and ext[extent].stamp < ext[other].stamp)
 
 
-@compiled
+@compiled_inner
 def _rise(ext, heap, extent, place):
     while place > 0:
         parent = (place - 1) >> 1
@@ -337,7 +325,7 @@ def _rise(ext, heap, extent, place):
     ext[extent].place = place
 
 
-@compiled
+@compiled_inner
 def _sink(ext, heap, size, extent, place):
     while True:
         child = 2 * place + 1
@@ -354,7 +342,7 @@ def _sink(ext, heap, size, extent, place):
     ext[extent].place = place
 
 
-@compiled
+@compiled_inner
 def _settle(ext, heap, size, extent, place):
     if place > 0 and _before(ext, extent, heap[(place - 1) >> 1]):
         _rise(ext, heap, extent, place)
@@ -365,7 +353,7 @@ def _settle(ext, heap, size, extent, place):
 # What both disciplines do to extents.
 
 
-@compiled
+@compiled_inner
 def _enqueue(kind, ext, heap, pool, extent, newer):
     """Enter the queue of HBM: a ring, before `newer`, or the heap."""
     if kind <= SIEVE:
@@ -375,7 +363,7 @@ def _enqueue(kind, ext, heap, pool, extent, newer):
         pool[QUEUED] += 1
 
 
-@compiled
+@compiled_inner
 def _dequeue(kind, ext, heap, pool, extent):
     if kind <= SIEVE:
         _unlink(ext, extent)
@@ -388,7 +376,7 @@ def _dequeue(kind, ext, heap, pool, extent):
             _settle(ext, heap, pool[QUEUED], last, ext[extent].place)
 
 
-@compiled
+@compiled_inner
 def _join_left(kind, ext, heap, pool, extent):
     """Make an extent one with its left neighbour if the two can be one; return the one that its blocks are in now."""
     left = ext[extent].left
@@ -414,7 +402,7 @@ def _join_left(kind, ext, heap, pool, extent):
     return left
 
 
-@compiled
+@compiled_inner
 def _touch(kind, alpha, decay, rate, score, touched, turn):
     """State and key of blocks touched now, from their state before."""
     if kind == LFU:
@@ -426,7 +414,7 @@ def _touch(kind, alpha, decay, rate, score, touched, turn):
     return 0.0, 0, 0.0
 
 
-@compiled
+@compiled_inner
 def _continues(kind, ext, left, state):
     """Whether a run of misses that begins where a resident extent ends continues it: same state, nothing in between in the queue."""
     if kind <= SIEVE:
@@ -434,7 +422,7 @@ def _continues(kind, ext, left, state):
     return ext[left].score == state[0] and ext[left].touched == state[1]
 
 
-@compiled
+@compiled_inner
 def _renew(kind, ext, heap, pool, extent, state, stamp):
     """Touch an extent that is resident."""
     if kind == LRU:
@@ -449,7 +437,7 @@ def _renew(kind, ext, heap, pool, extent, state, stamp):
         _settle(ext, heap, pool[QUEUED], extent, ext[extent].place)
 
 
-@compiled
+@compiled_inner
 def _admit(kind, ext, heap, pool, extent, blocks, state, stamp):
     """Make the first blocks of an extent resident."""
     pool[RESIDENT] += blocks
@@ -479,7 +467,7 @@ def _admit(kind, ext, heap, pool, extent, blocks, state, stamp):
         pool[HAND] = part
 
 
-@compiled
+@compiled_inner
 def _evict(kind, persistent, ext, heap, pool, extent, blocks):
     """Take the first blocks of an extent out of HBM; return the extent that they are now."""
     pool[RESIDENT] -= blocks
@@ -496,7 +484,7 @@ def _evict(kind, persistent, ext, heap, pool, extent, blocks):
     return part
 
 
-@compiled
+@compiled_inner
 def _record(trail, recorded, turn, first, blocks):
     """Note that blocks from `first` on were evicted, while there is room to note it; return how many notes there are."""
     if blocks == 0 or recorded == len(trail):
@@ -505,7 +493,7 @@ def _record(trail, recorded, turn, first, blocks):
     return recorded + 1
 
 
-@compiled
+@compiled_inner
 def _next_victim(kind, ext, pool):
     """The extent whose first block goes next, of a queue that is a ring."""
     if kind != SIEVE:
@@ -518,7 +506,7 @@ def _next_victim(kind, ext, pool):
     return hand
 
 
-@compiled
+@compiled_inner
 def _pass_through(persistent, ext, pool, extent, blocks, state):
     """Let the first blocks of an extent be touched and go at once; return the extent that they are now."""
     part = extent if blocks == ext[extent].stop - ext[extent].first else _cut(ext, pool, extent, blocks)
@@ -527,7 +515,7 @@ def _pass_through(persistent, ext, pool, extent, blocks, state):
     return part
 
 
-@compiled
+@compiled_inner
 def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
     """Touch the blocks from `first` to the end of an extent in CXL, in order; over capacity CXL drops its oldest."""
     if capacity == 0:
@@ -562,7 +550,7 @@ def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
         pool[CACHED] -= min(over, length)
 
 
-@compiled
+@compiled_inner
 def _revision2(
     kind,
     persistent,
@@ -576,23 +564,25 @@ def _revision2(
     context_blocks,
     hbm_blocks,
     cxl_blocks,
+    ext,
+    heap,
+    pool,
+    runs,
+    waiting,
     counts,
     trail,
 ):
-    rings = SESSIONS + len(context_blocks) + 1
-    ext, pool = _extents(len(context_blocks), prefix_blocks, first_block, context_blocks)
-    heap = np.empty(len(ext), np.int32)
-    # What is read and not resident: the last extent and the first block of each run, first those to fetch, then those to recompute.
-    waiting, first_waiting = np.empty((2, len(ext)), np.int32), np.empty((2, len(ext)), np.int64)
+    """False if there were not extents enough."""
+    rings = _fill(ext, pool, prefix_blocks, first_block, context_blocks)
     recorded = 0
 
     for turn in range(len(sessions)):
         session = sessions[turn]
         ring = SESSIONS + session
-        if waiting.shape[1] < len(ext):
-            waiting, first_waiting = np.empty((2, len(ext)), np.int32), np.empty((2, len(ext)), np.int64)
         hits = evicted = from_read_set = 0
-        blocks, runs = np.zeros(3, np.int64), np.zeros(3, np.int64)
+        # What is read and not resident, first what is fetched, then what is recomputed: how many runs, and how many blocks; the last
+        # extent of each run and its first block wait in `waiting`. What is generated is one run more.
+        runs[:] = 0
         for part in range(2):
             end = rings - 1 if part == 0 else ring
             extent = ext[end].right
@@ -605,28 +595,28 @@ def _revision2(
                     _join_left(kind, ext, heap, pool, extent)
                 else:
                     source = 0 if ext[extent].cached else 1
-                    blocks[source] += ext[extent].stop - ext[extent].first
+                    runs[source, 1] += ext[extent].stop - ext[extent].first
                     if _join_left(kind, ext, heap, pool, extent) == extent:
-                        waiting[source, runs[source]], first_waiting[source, runs[source]] = extent, ext[extent].first
-                        runs[source] += 1
+                        waiting[source, runs[source, 0], 0], waiting[source, runs[source, 0], 1] = extent, ext[extent].first
+                        runs[source, 0] += 1
                 extent = following
         growth = growth_blocks[turn]
-        runs[2] = 1 if growth > 0 else 0
+        runs[2, 0] = 1 if growth > 0 else 0
 
         for source in range(3):
-            for run in range(runs[source]):
+            for run in range(runs[source, 0]):
                 if source < 2:
-                    extent, first = waiting[source, run], first_waiting[source, run]
+                    extent, first = waiting[source, run, 0], waiting[source, run, 1]
                 else:
                     last = ext[ring].left
                     first = ext[last].stop if last != ring else first_block[session]
-                    ext = _with_room(ext, pool)
+                    if pool[SPARE] < ROOM:
+                        return False
                     extent = _append(ext, pool, ring, first, first + growth)
                 stop = ext[extent].stop
                 while first < stop:
-                    ext = _with_room(ext, pool)
-                    if len(heap) < len(ext):
-                        heap = np.concatenate((heap, np.empty(len(ext) - len(heap), np.int32)))
+                    if pool[SPARE] < ROOM:
+                        return False
                     # Drops from CXL may have cut the run; an extent's id stays with its last blocks.
                     while ext[extent].first > first:
                         extent = ext[extent].left
@@ -671,11 +661,12 @@ def _revision2(
                     if moved == length:
                         extent = following
                     first += moved
-        counts[0, turn], counts[1, turn], counts[2, turn] = hits, blocks[0], blocks[1]
+        counts[0, turn], counts[1, turn], counts[2, turn] = hits, runs[0, 1], runs[1, 1]
         counts[3, turn], counts[4, turn] = evicted, from_read_set
+    return True
 
 
-@compiled
+@compiled_inner
 def _requests(
     kind,
     persistent,
@@ -688,12 +679,14 @@ def _requests(
     growth_blocks,
     context_blocks,
     hbm_blocks,
+    ext,
+    heap,
+    pool,
     counts,
     trail,
 ):
-    rings = SESSIONS + len(context_blocks) + 1
-    ext, pool = _extents(len(context_blocks), prefix_blocks, first_block, context_blocks)
-    heap = np.empty(len(ext), np.int32)
+    """False if there were not extents enough."""
+    rings = _fill(ext, pool, prefix_blocks, first_block, context_blocks)
     clock = recorded = 0
 
     for turn in range(len(sessions)):
@@ -702,7 +695,8 @@ def _requests(
         if growth_blocks[turn] > 0:
             last = ext[ring].left
             first = ext[last].stop if last != ring else first_block[sessions[turn]]
-            ext = _with_room(ext, pool)
+            if pool[SPARE] < ROOM:
+                return False
             _append(ext, pool, ring, first, first + growth_blocks[turn])
         for part in range(2):
             end = rings - 1 if part == 0 else ring
@@ -722,9 +716,8 @@ def _requests(
                 right = ext[extent].right
                 if right != end and _join_left(kind, ext, heap, pool, right) == extent:
                     continue
-                ext = _with_room(ext, pool)
-                if len(heap) < len(ext):
-                    heap = np.concatenate((heap, np.empty(len(ext) - len(heap), np.int32)))
+                if pool[SPARE] < ROOM:
+                    return False
                 moved, passing = length, 0
                 if pool[RESIDENT] < hbm_blocks:
                     moved = min(length, hbm_blocks - pool[RESIDENT])
@@ -762,36 +755,33 @@ def _requests(
                 clock += moved
                 extent = following
         counts[0, turn], counts[1, turn] = hits, evicted
+    return True
 
 
-@compiled
-def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, first_turn, next_turn, hbm_blocks, hits):
-    """Belady's MIN, block by block in one pass; return the first turn that contradicts the next turns given, or -1.
+@compiled_inner
+def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next_turn, hbm_blocks, ext, heap, pool, hits):
+    """Belady's MIN, block by block in one pass; return the first turn that contradicts the next turns given, else DONE or NO_ROOM.
+
+    `context` and `due` are the blocks and the next turn of each session, and are changed.
 
     Only resident extents are kept. All blocks of a session have their next request in the same turn, the last of them last, so the
     victim is the last block of the session that returns last. Two sessions are cut by the pass: the one being read and the prefix,
     whose blocks up to here return later, and from here on in this turn. From farthest to nearest: sessions by next turn, the one being
     read up to here among them; the prefix up to here; the session from here; the prefix from here.
     """
-    count = len(context_blocks)
-    ext = np.zeros(2 * (count + 1) + ROOM, EXTENT)
-    pool = np.zeros(7, np.int64)
-    pool[USED], pool[SPARE], pool[FREE] = count + 1, len(ext) - count - 1, -1
-    for ring in range(count + 1):
-        ext[ring].first = ext[ring].stop = -1
-        ext[ring].left = ext[ring].right = ring
-    context, due = context_blocks.copy(), first_turn.copy()
-    # Sessions by next turn, farthest first; an entry is good while it tells the session's next turn.
-    queue = [(0, 0)]
-    queue.pop()
+    count = len(context)
+    _begin(ext, pool, count + 1)
 
     for turn in range(len(sessions)):
         session = sessions[turn]
-        if due[session] != turn:
+        if due[session] != turn or next_turn[turn] <= turn:
             return turn
         due[session] = next_turn[turn]
-        if due[session] <= turn:
-            return turn
+        hits[turn] = 0
+        # The heap has the rings of the sessions that have blocks resident and are not read now, by next turn, farthest first.
+        if ext[session].resident:
+            _dequeue(EMA, ext, heap, pool, session)
+            ext[session].resident = False
         context[session] += growth_blocks[turn]
         for part in range(2):
             ring = count if part == 0 else session
@@ -808,14 +798,13 @@ def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, fi
                 misses = (stop if ahead == ring else ext[ahead].first) - first
                 if hbm_blocks == 0:
                     break
-                ext = _with_room(ext, pool)
+                if pool[SPARE] < ROOM:
+                    return NO_ROOM
                 if pool[RESIDENT] < hbm_blocks:
                     moved = min(misses, hbm_blocks - pool[RESIDENT])
                     pool[RESIDENT] += moved
                 else:
-                    while len(queue) > 0 and (due[queue[0][1]] != -queue[0][0] or ext[queue[0][1]].left == queue[0][1]):
-                        heapq.heappop(queue)
-                    farthest = -queue[0][0] if len(queue) > 0 else -1
+                    farthest = due[heap[0]] if pool[QUEUED] > 0 else -1
                     own = -1 if behind == ring else due[session] if part == 1 else turn
                     if own > farthest:
                         # Each block of the run is the next to go once it is in: the last one stays, for one that was there before.
@@ -824,7 +813,7 @@ def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, fi
                         first += misses - 1
                     else:
                         if farthest >= 0:
-                            victim = ext[queue[0][1]].left
+                            victim = ext[heap[0]].left
                             moved = min(misses, ext[victim].stop - ext[victim].first)
                             if part == 1 and due[session] > farthest:
                                 moved = 1
@@ -837,6 +826,9 @@ def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, fi
                         if victim == behind:
                             behind = ext[victim].left
                         _drop(ext, pool, victim)
+                        if farthest >= 0 and ext[heap[0]].left == heap[0]:
+                            ext[heap[0]].resident = False
+                            _dequeue(EMA, ext, heap, pool, heap[0])
                     if own > farthest:
                         moved = 1
                 if behind != ring and ext[behind].stop == first:
@@ -851,8 +843,82 @@ def _min(prefix_blocks, first_block, context_blocks, sessions, growth_blocks, fi
                     behind = extent
                 first += moved
         if ext[session].left != session:
-            heapq.heappush(queue, (-due[session], session))
+            ext[session].resident, ext[session].key, ext[session].stamp = True, -float(due[session]), session
+            _enqueue(EMA, ext, heap, pool, session, QUEUE)
     for foreseen in due:
         if foreseen < len(sessions):
             return foreseen
-    return -1
+    return DONE
+
+
+# Simulations start over with more room when they run out of extents: seldom are there more than a few a session.
+
+
+@compiled
+def _run_revision2(kind, persistent, alpha, decay, rate, prefix, first, sessions, growth, context, hbm_blocks, cxl_blocks, counts, trail):
+    size = EXTENTS * (len(context) + ROOM)
+    runs = np.zeros((3, 2), np.int64)
+    done = False
+    while not done:
+        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
+        waiting = np.zeros((2, size, 2), np.int64)
+        done = _revision2(
+            kind,
+            persistent,
+            alpha,
+            decay,
+            rate,
+            prefix,
+            first,
+            sessions,
+            growth,
+            context,
+            hbm_blocks,
+            cxl_blocks,
+            ext,
+            heap,
+            pool,
+            runs,
+            waiting,
+            counts,
+            trail,
+        )
+        size *= 4
+
+
+@compiled
+def _run_requests(kind, persistent, alpha, decay, rate, prefix, first, sessions, growth, context, hbm_blocks, counts, trail):
+    size = EXTENTS * (len(context) + ROOM)
+    done = False
+    while not done:
+        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
+        done = _requests(
+            kind,
+            persistent,
+            alpha,
+            decay,
+            rate,
+            prefix,
+            first,
+            sessions,
+            growth,
+            context,
+            hbm_blocks,
+            ext,
+            heap,
+            pool,
+            counts,
+            trail,
+        )
+        size *= 4
+
+
+@compiled
+def _run_min(prefix, first, context, sessions, growth, first_turn, next_turn, hbm_blocks, hits):
+    size = EXTENTS * (len(context) + ROOM)
+    ended = NO_ROOM
+    while ended == NO_ROOM:
+        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
+        ended = _min(prefix, first, sessions, growth, context.copy(), first_turn.copy(), next_turn, hbm_blocks, ext, heap, pool, hits)
+        size *= 4
+    return ended

@@ -30,6 +30,7 @@ from __future__ import annotations
 import heapq
 import math
 from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -78,28 +79,17 @@ class _Segment:
 
 
 class _Session:
-    """Blocks so far, the resident part, the turns that touched it, and its segments, of which `top` is the deepest resident one.
+    """How many blocks are resident, the turns that touched it, and its segments, of which `top` is the deepest resident one.
 
     `known` is how many blocks have a state: the resident ones, or where state is persistent all that were ever admitted.
     """
 
-    __slots__ = ("blocks", "known", "resident", "segments", "top", "touched")
+    __slots__ = ("known", "resident", "segments", "top", "touched")
 
-    def __init__(self, blocks: int) -> None:
-        self.blocks, self.resident, self.known, self.top = blocks, 0, 0, -1
+    def __init__(self) -> None:
+        self.resident, self.known, self.top = 0, 0, -1
         self.touched: list[int] = []
         self.segments: list[_Segment] = []
-
-
-class _Recency:
-    """Key of LRU: the turn of the last touch, which all blocks of a session share: one segment."""
-
-    def start(self, session: _Session) -> None:
-        if not session.segments:
-            session.segments.append(_Segment(0, 0, 0))
-
-    def key(self, session: _Session, index: int) -> float:
-        return session.touched[-1]
 
 
 class _Frequency:
@@ -133,9 +123,7 @@ class _DecayedFrequency:
         return math.log(score) + session.touched[-1] * self.rate
 
 
-def _scoring(policy: Policy, turns: int) -> _Recency | _Frequency | _DecayedFrequency:
-    if policy.name == "lru":
-        return _Recency()
+def _scoring(policy: Policy, turns: int) -> _Frequency | _DecayedFrequency:
     if policy.name == "lfu":
         return _Frequency()
     if policy.name == "ema":
@@ -168,25 +156,63 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
     """
     if hbm_blocks < 0:
         raise ValueError(f"hbm_blocks {hbm_blocks}: expected 0 or more")
+    context = turns.read_blocks - turns.prefix_blocks + turns.growth_blocks
+    kept = np.minimum(context, max(hbm_blocks - turns.prefix_blocks, 0))
+    replay = _replay_recency if policy.name == "lru" else _replay_scores
+    own_hits, evictions = replay(turns, policy, hbm_blocks, kept.tolist(), on_evict)
+    hits = np.array(own_hits, dtype=np.int64)
+    hits[1:] += min(turns.prefix_blocks, hbm_blocks)
+    return LosslessCounts(
+        hits,
+        turns.read_blocks - hits,
+        np.array(evictions, dtype=np.int64),
+        np.maximum(turns.prefix_blocks + context - hbm_blocks, 0),
+    )
+
+
+Replayed = tuple[list[int], list[int]]
+"""Hits of each turn in its own session, and evictions of each turn."""
+
+
+def _replay_recency(turns: Turns, policy: Policy, hbm_blocks: int, kept: list[int], on_evict: OnEvict | None) -> Replayed:
+    """LRU: all blocks of a session share the turn of their last touch, so sessions leave in the order of their last turns."""
+    resident: OrderedDict[int, int] = OrderedDict()
+    over, hits, evictions = -max(hbm_blocks - turns.prefix_blocks, 0), [], []
+    for turn, (session, keeps) in enumerate(zip(turns.session.tolist(), kept, strict=True)):
+        before = resident.pop(session, 0)
+        over += keeps - before
+        hits.append(before)
+        evictions.append(over if over > 0 else 0)
+        while over > 0:
+            other, stop = resident.popitem(last=False)
+            first = stop - over if stop > over else 0
+            over -= stop - first
+            if first:
+                resident[other] = first
+                resident.move_to_end(other, last=False)
+            if on_evict:
+                on_evict(turn, other, first, stop)
+        if keeps:
+            resident[session] = keeps
+    return hits, evictions
+
+
+def _replay_scores(turns: Turns, policy: Policy, hbm_blocks: int, kept: list[int], on_evict: OnEvict | None) -> Replayed:
+    """LFU and EMA: a session leaves segment by segment, the smallest key of all deepest segments first."""
     scoring = _scoring(policy, len(turns.session))
-    # Recency has no state that could outlive its block.
-    keeps_state = policy.persistent and policy.name != "lru"
-    sessions = [_Session(blocks) for blocks in turns.context_blocks.tolist()]
+    sessions = [_Session() for _ in turns.context_blocks]
     # Key of the deepest resident segment, turn of the session's last touch, session.
     queue: list[tuple[float, int, int]] = []
-    room, prefix_resident, resident = max(hbm_blocks - turns.prefix_blocks, 0), 0, 0
-    counts = []
+    over, hits, evictions = -max(hbm_blocks - turns.prefix_blocks, 0), [], []
 
-    for turn, (number, growth) in enumerate(zip(turns.session.tolist(), turns.growth_blocks.tolist(), strict=True)):
+    for turn, (number, keeps) in enumerate(zip(turns.session.tolist(), kept, strict=True)):
         session = sessions[number]
-        hits, read = prefix_resident + session.resident, turns.prefix_blocks + session.blocks
-        context = session.blocks + growth
-        kept = min(context, room)
-        evictions = max(resident - session.resident + kept - room, 0)
+        over += keeps - session.resident
+        hits.append(session.resident)
+        evictions.append(over if over > 0 else 0)
         session.touched.append(turn)
 
-        excess = evictions
-        while excess:
+        while over > 0:
             entry = heapq.heappop(queue)
             _, touched, other = entry
             victim = sessions[other]
@@ -194,8 +220,8 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
             if touched != victim.touched[-1]:
                 continue
             segments, top, stop = victim.segments, victim.top, victim.resident
-            # The deepest `excess` blocks reach up to segment `bottom`; the session loses them unless another's key comes first.
-            first, bottom = max(stop - excess, 0), top
+            # The deepest `over` blocks reach up to segment `bottom`; the session loses them unless another's key comes first.
+            first, bottom = max(stop - over, 0), top
             while segments[bottom].first > first:
                 bottom -= 1
             if bottom < top and queue:
@@ -203,27 +229,23 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
                 leaving = bisect_right(upwards, queue[0], lo=1, key=lambda index: (scoring.key(victim, index), touched, other))
                 bottom = upwards[leaving - 1]
                 first = max(first, segments[bottom].first)
-            excess -= stop - first
+            over -= stop - first
             victim.top = bottom - (first == segments[bottom].first)
             if first and victim.top < top:
                 entry = scoring.key(victim, victim.top), touched, other
             victim.resident = first
             if first:
                 heapq.heappush(queue, entry)
-            if not keeps_state:
+            if not policy.persistent:
                 victim.known = first
                 del victim.segments[victim.top + 1 :]
             if on_evict:
                 on_evict(turn, other, first, stop)
 
-        if kept > session.known:
+        if keeps > session.known:
             scoring.start(session)
-            session.known = kept
-        resident += kept - session.resident - evictions
-        session.blocks, session.resident, session.top = context, kept, len(session.segments) - 1
-        if kept:
+            session.known = keeps
+        session.resident, session.top = keeps, len(session.segments) - 1
+        if keeps:
             heapq.heappush(queue, (scoring.key(session, session.top), turn, number))
-        prefix_resident = min(turns.prefix_blocks, hbm_blocks)
-        counts.append((hits, read - hits, evictions, max(turns.prefix_blocks + context - hbm_blocks, 0)))
-
-    return LosslessCounts(*np.array(counts, dtype=np.int64).reshape(-1, 4).T.copy())
+    return hits, evictions

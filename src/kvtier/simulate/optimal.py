@@ -38,25 +38,6 @@ import numpy as np
 from kvtier.workload.turns import Turns
 
 
-def next_turns(session: np.ndarray) -> np.ndarray:
-    """Next turn of the same session.
-
-    Parameters
-    ----------
-    session : ndarray of int64, shape (turns,)
-
-    Returns
-    -------
-    ndarray of int64, shape (turns,)
-        The number of turns where there is none.
-    """
-    following, upcoming = np.empty(len(session), dtype=np.int64), {}
-    for turn in range(len(session) - 1, -1, -1):
-        following[turn] = upcoming.get(session[turn], len(session))
-        upcoming[session[turn]] = turn
-    return following
-
-
 def hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
     """Hits of each turn under a policy whose counted hits no demand-fetching policy exceeds.
 
@@ -90,7 +71,7 @@ def hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
     seen: set[int] = set()
     found = np.zeros(last_turn, dtype=np.int64)
 
-    steps = zip(turns.session.tolist(), turns.growth_blocks.tolist(), next_turns(turns.session).tolist(), strict=True)
+    steps = zip(turns.session.tolist(), turns.growth_blocks.tolist(), turns.next_turn.tolist(), strict=True)
     for turn, (session, growth, upcoming) in enumerate(steps):
         foreseen, expected = due.pop(turn, None), session if session in seen else None
         if foreseen != expected:

@@ -77,6 +77,23 @@ class Turns:
         return new
 
     @cached_property
+    def first_turn(self) -> np.ndarray:
+        """First turn that reads each session, shape (sessions,); the number of turns where there is none."""
+        first = np.full(len(self.context_blocks), len(self.session), dtype=np.int64)
+        sessions, turn = np.unique(self.session, return_index=True)
+        first[sessions] = turn
+        return first
+
+    @cached_property
+    def next_turn(self) -> np.ndarray:
+        """Next turn that reads the session of each turn, shape (turns,); the number of turns where there is none."""
+        following = np.full(len(self.session), len(self.session), dtype=np.int64)
+        order = np.argsort(self.session, kind="stable")
+        again = self.session[order[1:]] == self.session[order[:-1]]
+        following[order[:-1][again]] = order[1:][again]
+        return following
+
+    @cached_property
     def requests(self) -> np.ndarray:
         """Block of each request, in order, shape (sum of `read_blocks` and `growth_blocks`,), int64.
 
