@@ -23,7 +23,8 @@ INSIDE = "KVTIER_ONE_NODE_SCRATCH"
 NEEDED = ("setpriv", "unshare", "munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "scontrol")
 INSTALL = "apt-get install slurm-wlm munge"
 
-# proctrack, task, jobacct_gather and accounting that ask for neither cgroups nor a database.
+# proctrack, task, jobacct_gather and accounting that ask for neither cgroups nor a database. In place of accounting squeue tells of jobs
+# that have ended, for MinJobAge seconds.
 CONFIGURATION = """\
 ClusterName=one
 SlurmctldHost=localhost(127.0.0.1)
@@ -39,6 +40,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 MpiDefault=none
+MinJobAge=7200
 ReturnToService=2
 StateSaveLocation={scratch}/state
 SlurmdSpoolDir={scratch}/spool

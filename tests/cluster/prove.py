@@ -37,8 +37,8 @@ class Killed:
 
 
 def copy_of_project(folder: Path, shards: int) -> Path:
-    """A copy without anything built, with sweeps in so many shards."""
-    made = shutil.ignore_patterns(".git", ".venv", ".snakemake", "results", "__pycache__", ".*_cache", ".hypothesis")
+    """A copy without anything built, with sweeps in so many shards. What numba has compiled goes along: it takes longer than the sweeps."""
+    made = shutil.ignore_patterns(".git", ".venv", ".snakemake", "results", ".*_cache", ".hypothesis")
     shutil.copytree(ROOT, folder, symlinks=True, ignore=made)
     configuration = folder / "config/quick.yaml"
     text, replaced = re.subn(r"^  shards: \d+$", f"  shards: {shards}", configuration.read_text(encoding="utf-8"), flags=re.MULTILINE)
