@@ -139,6 +139,16 @@ def test_a_section_says_what_its_class_means(fill):
         fill('{{ section("Proven") }}')
 
 
+def test_a_mean_and_its_interval_share_a_unit(records, tmp_path):
+    records["analytic.hbm.capacity_gb"] |= {
+        "value": 44.55,
+        "display": "44.55",
+        "uncertainty": {"interval_low": 43.9, "interval_high": 45.2},
+    }
+    (tmp_path / "page.md.j2").write_text('{{ plus_minus("analytic.hbm.capacity_gb") }}', encoding="utf-8")
+    assert documents.render(tmp_path / "page.md.j2", Ledger("numbers.json", records)) == "44.55 [43.90, 45.20] GB"
+
+
 def test_uncertainty_is_printed_or_missed(fill):
     assert fill('{{ plus_minus("measured.gb10.vllm_loo_16x16384.slope") }}') == "11.87 ± 1.20 ms/GiB"
     with pytest.raises(InputError, match="found no uncertainty"):

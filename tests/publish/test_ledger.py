@@ -27,6 +27,15 @@ def test_intervals_have_the_decimals_of_the_display(ledger):
     assert ledger["sim.rev2.e2.lru.hit"].interval is None
 
 
+def test_an_interval_goes_before_the_lowest_and_highest_seed(records):
+    ends = {"interval_low": -0.149, "interval_high": 45.1551, "interval_level": 0.95, "lowest_seed": 36.0, "highest_seed": 37.0}
+    records["sim.rev2.e2.lru.hit"]["uncertainty"] = ends
+    records["sim.rev2.e2.best_alpha"]["uncertainty"] = ends
+    ledger = Ledger("numbers.json", records)
+    assert ledger["sim.rev2.e2.lru.hit"].interval == "[−0.15, 45.16] %"
+    assert ledger["sim.rev2.e2.best_alpha"].interval == "[−0.149, 45.155]"
+
+
 def test_an_unknown_key_is_named(ledger):
     with pytest.raises(InputError, match=r"numbers\.json: sim\.rev9\.hit: found no such key"):
         ledger["sim.rev9.hit"]

@@ -63,7 +63,8 @@ class Number:
     definition : str
         Numerator, denominator, what is counted.
     uncertainty : dict, optional
-        Such as ``{"standard_error": 1.2}`` in the unit of the value.
+        Such as ``{"standard_error": 1.2}`` in the unit of the value, or that of a :class:`~kvtier.evidence.statistics.Interval`:
+        ``{"interval_low": 43.92, "interval_high": 45.18, "interval_level": 0.95}``.
     status : Status
         Whether it stands, rests on an assumption, is provisional, or is withdrawn and kept to be seen.
     """

@@ -114,11 +114,11 @@ class Quoting:
         return quote.interval
 
     def unc(self, key: str) -> str:
-        """Standard error, or lowest to highest seed."""
+        """Interval, standard error, or lowest to highest seed."""
         return self._printed(key, self._interval)
 
     def plus_minus(self, key: str) -> str:
-        """Display and standard error, the unit once."""
+        """Display and interval or standard error, the unit once."""
         return self._printed(key, lambda quote: f"{quote.bare} {self._interval(quote)}")
 
     def definition(self, key: str) -> str:

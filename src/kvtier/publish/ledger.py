@@ -42,7 +42,8 @@ class Quote:
     params : dict
         Settings of that rule.
     uncertainty : dict of str to float
-        ``standard_error``, or ``lowest_seed`` and ``highest_seed``; empty where unknown.
+        ``interval_low``, ``interval_high`` and ``interval_level``; or ``standard_error``; or ``lowest_seed`` and ``highest_seed``; empty
+        where unknown.
     """
 
     key: str
@@ -78,7 +79,10 @@ class Quote:
 
     @property
     def interval(self) -> str | None:
-        """``± standard error`` or ``lowest to highest`` seed, with the unit; None where the ledger has neither."""
+        """``[low, high]``, ``± standard error`` or ``lowest to highest`` seed, with the unit; None where the ledger has none of them."""
+        if "interval_low" in self.uncertainty:
+            low, high = (self.rounded(self.uncertainty[end]) for end in ("interval_low", "interval_high"))
+            return f"[{low}, {high}] {self.unit}".rstrip()
         if "standard_error" in self.uncertainty:
             return f"± {self.rounded(self.uncertainty['standard_error'])} {self.unit}".rstrip()
         if "lowest_seed" in self.uncertainty:
