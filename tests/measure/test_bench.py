@@ -52,10 +52,12 @@ def test_ratio_is_of_medians_and_its_interval_is_of_neighbours(tmp_path):
 
 def test_numbers_are_measured_and_name_machine_and_workload(tmp_path):
     by_context = [{**row, "table": "contexts", "context_tokens": 2**20} for row in ROWS]
-    comparisons = bench.read_comparisons(kept(tmp_path, [*ROWS, *by_context]))
+    arbitrary = [{**row, "table": "arbitrary", "cpu_s": row["cpu_s"] * (1 if row["step"] % 2 else 750)} for row in ROWS]
+    comparisons = bench.read_comparisons(kept(tmp_path, [*ROWS, *by_context, *arbitrary]))
     found = {number.key.removeprefix("measured.bench."): number for number in bench.of_peers(comparisons, MACHINE)}
     assert {number.label for number in found.values()} == {Label.MEASURED}
     assert found["peers.lru.ratio"].display == found["contexts.1m.lru.ratio"].display == "150"
+    assert found["arbitrary.lru.ratio"].display == "0.20"
     assert found["peers.lru.libcachesim_hits"].value == 77
     assert "2,000,000 requests of 10 turns" in found["peers.lru.ratio"].definition
     assert "Small CPU, one of 2 cores, 2026-11-30" in found["peers.lru.ratio"].definition
@@ -95,21 +97,32 @@ def test_a_machine_without_a_name_is_refused(tmp_path):
         bench.read_machine(path)
 
 
-def growth_row(sessions, context_tokens, turns):
-    sizes = {"sessions": sessions, "context_tokens": context_tokens, "turns": turns}
+def growth_row(sessions, context_tokens, turns, growing=True):
+    sizes = {"sessions": sessions, "context_tokens": context_tokens, "turns": turns, "growing": growing}
     counts = {"requests": 10, "blocks": 5, "hbm_blocks": 3, "cxl_blocks": None, "hits": 2}
     return {**sizes, "semantics": "requests", "policy": "lru", **counts, "prepare_s": 0.5, "replays": 2, "cpu_s": 0.1, "peak_mib": 150.0}
 
 
 def test_growth_by_sweep(tmp_path):
     path = tmp_path / "growth.csv"
-    cases = [(200, 8192, 2500), (200, 8192, 25_000), (200, 2**20, 2500), (20_000, 8192, 25_000), (20_000, 2**17, 250_000)]
+    cases = [
+        (200, 8192, 2500, False),
+        (200, 8192, 2500),
+        (200, 8192, 25_000),
+        (200, 2**20, 2500),
+        (20_000, 8192, 25_000),
+        (20_000, 2**17, 250_000),
+    ]
     pl.DataFrame([growth_row(*case) for case in cases]).write_csv(path)
     found = {number.key.removeprefix("measured.bench.growth."): number.value for number in bench.of_growth(path, MACHINE)}
     assert found["contexts.8k.requests_lru.us_per_turn"] == found["turns.2500.requests_lru.us_per_turn"] == pytest.approx(20)
     assert found["sessions.20000.requests_lru.us_per_turn"] == pytest.approx(2)
     assert found["largest.all.requests_lru.cpu_s"] == pytest.approx(0.05)
     assert "contexts.1m.requests_lru.peak_mib" in found
+    assert [key for key in found if key.startswith("still_contexts")] == [
+        "still_contexts.8k.requests_lru.us_per_turn",
+        "still_contexts.8k.requests_lru.peak_mib",
+    ]
     pl.DataFrame([growth_row(*case) for case in cases[:-1]]).write_csv(path)
     with pytest.raises(InputError, match="no case of largest"):
         list(bench.of_growth(path, MACHINE))

@@ -54,6 +54,7 @@ GROWTH = Table(
         "sessions": pl.Int64(),
         "context_tokens": pl.Int64(),
         "turns": pl.Int64(),
+        "growing": pl.Boolean(),
         "semantics": pl.String(),
         "policy": pl.String(),
         "requests": pl.Int64(),
@@ -133,7 +134,7 @@ class Comparison:
     Parameters
     ----------
     table, name : str
-        ``policies`` or ``contexts``, and the comparison in it.
+        ``policies``, ``arbitrary`` or ``contexts``, and the comparison in it.
     about : mapping
         Sizes of the workload, and whether both sides follow the same rules.
     policies, hits : mapping of str to str, of str to int
@@ -254,6 +255,11 @@ def _number(key: str, value: float, unit: str, digits: int, definition: str, **u
     return Number(f"{PREFIX}.{key}", value, unit, digits, Label.MEASURED, definition, uncertainty)
 
 
+def _digits(value: float) -> int:
+    """Decimals that leave three digits or so."""
+    return 0 if value >= 100 else 1 if value >= 10 else 2
+
+
 def _of_comparison(key: str, each: Comparison, machine: Machine) -> Iterator[Number]:
     rules = (
         "the same rules and hits" if each.about["same_rules"] else f"other rules: no peer has ours, {each.policies[PEER]} is the nearest"
@@ -268,7 +274,7 @@ def _of_comparison(key: str, each: Comparison, machine: Machine) -> Iterator[Num
         f"{key}.ratio",
         ratio,
         "",
-        0 if ratio >= 100 else 1,
+        _digits(ratio),
         f"CPU time of a replay there over CPU time here, {timings}: {what}. The interval is over single timings.",
         lowest_timing=min(each.ratios),
         highest_timing=max(each.ratios),
@@ -279,7 +285,7 @@ def _of_comparison(key: str, each: Comparison, machine: Machine) -> Iterator[Num
             f"{key}.{side}_rate",
             median,
             "M requests/s",
-            0 if median >= 100 else 1,
+            _digits(median),
             f"Block requests over CPU time {where}, in effect: {what}.",
             lowest_timing=lowest,
             highest_timing=highest,
@@ -287,10 +293,13 @@ def _of_comparison(key: str, each: Comparison, machine: Machine) -> Iterator[Num
 
 
 def of_peers(comparisons: list[Comparison], machine: Machine) -> Iterator[Number]:
-    """Ratio, rates, times and hits of each comparison of policies; ratio and rates at each context length."""
+    """Ratio, rates, times and hits of each comparison of policies; ratio and rates on an arbitrary trace and at each context length."""
     for each in comparisons:
         if each.table == "contexts":
             yield from _of_comparison(f"contexts.{each.context}.{each.name}", each, machine)
+            continue
+        if each.table == "arbitrary":
+            yield from _of_comparison(f"arbitrary.{each.name}", each, machine)
             continue
         key = f"peers.{each.name}"
         yield from _of_comparison(key, each, machine)
@@ -304,6 +313,7 @@ def of_peers(comparisons: list[Comparison], machine: Machine) -> Iterator[Number
     yield _number("peers.turns", first.about["turns"], "", 0, "Turns of the workload.")
 
 
+SWEEPS = {"still_contexts", "contexts", "turns", "sessions", "largest"}
 SMALLEST = {"sessions": 200, "context_tokens": 8 * 2**10, "turns": 2500}
 """Case from which each sweep of the growth starts; sessions need more turns to be visited."""
 VISITING_TURNS = 25_000
@@ -311,6 +321,9 @@ VISITING_TURNS = 25_000
 
 def places(case: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Each sweep that a case belongs to, and its name there."""
+    if not case["growing"]:
+        yield "still_contexts", context_word(case["context_tokens"])
+        return
     at_least = {column: case[column] == least for column, least in SMALLEST.items()}
     if at_least["sessions"] and at_least["turns"]:
         yield "contexts", context_word(case["context_tokens"])
@@ -331,14 +344,15 @@ def of_growth(path: str | Path, machine: Machine) -> Iterator[Number]:
         If a sweep has no case.
     """
     frame = GROWTH.read_csv(path)
-    missing = {"contexts", "turns", "sessions", "largest"} - {sweep for case in frame.iter_rows(named=True) for sweep, _ in places(case)}
+    missing = SWEEPS - {sweep for case in frame.iter_rows(named=True) for sweep, _ in places(case)}
     if missing:
         raise InputError(path, "rows", f"no case of {', '.join(sorted(missing))}", "cases of every sweep")
     for case in frame.iter_rows(named=True):
         semantics = "block by block" if case["semantics"] == "requests" else "Revision 2 with its CXL tier"
         what = (
-            f"{case['policy']}, {semantics}, {case['sessions']:,} sessions that start with {case['context_tokens']:,} tokens in the mean, "
-            f"{case['turns']:,} turns, {case['requests']:,} block touches; {machine.said}."
+            f"{case['policy']}, {semantics}, {case['sessions']:,} sessions that start with {case['context_tokens']:,} tokens in the mean "
+            f"and {'grow' if case['growing'] else 'do not grow'}, {case['turns']:,} turns, {case['requests']:,} block touches; "
+            f"{machine.said}."
         )
         cpu_s = case["cpu_s"] / case["replays"]
         for sweep, name in places(case):

@@ -30,6 +30,7 @@ def given(tmp_path):
             rows.append({**sizes, "million_requests_per_s": rate, "lowest": 0.9 * rate, "highest": 1.1 * rate})
     for word, ratio in (("8k", 100.0), ("1m", 50_000.0)):
         records[f"measured.bench.contexts.{word}.lru.ratio"] = measured(ratio, "")
+    records["measured.bench.arbitrary.lru.ratio"] = {**measured(0.2, ""), "display": "0.20"}
     table, machine = tmp_path / "throughput.csv", tmp_path / "peers.json"
     pl.DataFrame(rows).write_csv(table)
     machine.write_text(json.dumps({"cpu": "Small CPU", "cores": 2, "date": "2026-11-30", "libcachesim": "0.3.5"}), encoding="utf-8")
@@ -42,6 +43,7 @@ def test_is_measured_on_a_named_machine_and_says_each_rate(given):
     assert "kvtier, LRU: 3,000 M requests/s, 200,000 M requests/s" in figure.alt
     assert "LRU of kvtier over that of libCacheSim: 100, 50,000" in figure.alt
     assert "fewer turns at 1M" in figure.caption
+    assert "in no order: 0.20 times libCacheSim's rate (LRU)" in figure.caveat
     picture = render.svg(figure, render.spec(figure))
     for words in ("×50,000", "libCacheSim MIN: 2 M requests/s", "8K", "1M", figure.caption[:60]):
         assert f">{words}" in picture

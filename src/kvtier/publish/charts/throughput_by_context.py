@@ -135,6 +135,7 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
     lines = points.select("side", "policy").unique(maintain_order=True).rows()
     last = points.group_by("side", "policy", maintain_order=True).last()
     marks, told = ratios(points, ledger, placed)
+    unordered = ledger[f"measured.bench.arbitrary.{TOLD}.ratio"]
     where = f"{about['cpu']}, one of {about['cores']} cores"
     longest = points.filter(pl.col("turns") < points["turns"].max())["context_tokens"].unique().sort().to_list()
     fewer = f"; fewer turns at {' and '.join(word(tokens).upper() for tokens in longest)}" if longest else ""
@@ -142,7 +143,10 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
         name="throughput_by_context",
         title="Simulator throughput against context length",
         source=f"{where}, {about['date']}",
-        limits="One machine, shared with other work; one workload, whose turns read whole contexts; an arbitrary trace gains nothing.",
+        limits=(
+            f"One shared machine; one workload, whose turns read whole contexts. On single blocks in no order: {unordered.bare} times "
+            f"{NAMES[PEER]}'s rate ({series.title(TOLD)})."
+        ),
         caption=(
             f"Replay of the same block requests with equal hits in kvtier (filled) and {NAMES[PEER]} {about[PEER]} (hollow; its Belady is "
             "MIN). kvtier's rate is in effect: it handles runs of blocks in equal state as one, so a turn costs runs and not blocks. "
@@ -151,7 +155,7 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
             f"Keys: {PREFIX}.<context>.<policy>.<side>_rate, .ratio"
         ),
         alt=in_words(points, ledger, told, where),
-        quotes=[*(ledger[key] for key in points["key"]), *told],
+        quotes=[*(ledger[key] for key in points["key"]), *told, unordered],
         drawn=points,
         layers=[
             *marks[::3],
