@@ -313,6 +313,19 @@ def test_a_rule_that_names_the_next_turn_is_the_oracle():
     )
 
 
+def test_rules_side_by_side():
+    """The oracle saves most; a rule that guesses the session saves what its right guesses carry, and never a hit."""
+    turns, demand = small(ema(0.15))
+    rules = {rule: Prefetch(prefetch.candidates(turns, ema(0.15), 60, rule, 200)) for rule in ("next", "ema", "recent")}
+    rows = queueing.compare_prefetch(demand, queueing.poisson(SMALL.turns, 0.2, seed=1), rules)
+    assert len(rows) == 4 * 3
+    at_32 = {row["rule"]: row for row in rows if row["bandwidth_gbps"] == 32.0}
+    assert (at_32["none"]["stall_saved_ms"], at_32["none"]["prefetch_accuracy"]) == (0.0, None)
+    assert at_32["next"]["prefetch_accuracy"] == 1.0
+    assert at_32["next"]["stall_saved_ms"] > at_32["ema"]["stall_saved_ms"] > 0
+    assert 0 < at_32["ema"]["prefetch_accuracy"] < 1
+
+
 # Estimators and refusals.
 
 

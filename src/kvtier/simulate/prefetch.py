@@ -29,6 +29,8 @@ with attention, and a lossy one (SPEC §8).
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 
 from kvtier.simulate import lossless
@@ -104,13 +106,26 @@ class _State:
         """Session of each of the first blocks in the order of a rule that ranks blocks."""
         sessions = self.candidates()
         missing = np.minimum(self.context[sessions] - self.resident[sessions], most)
+        near, often = BLEND if rule == "blend" else (1.0, 0.0)
+        offset = often * self.average[sessions]
+        missing = np.minimum(missing, _deepest(missing, most, near, offset))
         owner = np.repeat(np.arange(len(sessions)), missing)
         # Blocks from the end of the context: 0, 1, 2, ... in each session.
         depth = np.arange(len(owner)) - np.repeat(np.cumsum(missing) - missing, missing)
-        priority = 1 / (1 + (depth * BLOCK_TOKENS + 1) / SCALE_TOKENS)
-        if rule == "blend":
-            priority = BLEND[0] * priority + BLEND[1] * self.average[sessions][owner]
+        priority = near * (1 / (1 + (depth * BLOCK_TOKENS + 1) / SCALE_TOKENS)) + offset[owner]
         return sessions[owner[np.lexsort((owner, -priority))[:most]]]
+
+
+def _deepest(missing: np.ndarray, most: int, near: float, offset: np.ndarray) -> np.ndarray:
+    """How many blocks of each session can be among the first: so that not all need be sorted. An upper bound, shape (sessions,)."""
+    depth = bisect_left(range(most + 1), min(most, int(missing.sum())), key=lambda one: int(np.minimum(missing, one).sum()))
+    if not depth:
+        return np.zeros(len(missing), dtype=np.int64)
+    # As many as are wanted have at least this priority: those above `depth`. A block with less is not needed.
+    least = near / (1 + ((depth - 1) * BLOCK_TOKENS + 1) / SCALE_TOKENS) + float(offset.min())
+    gap = np.maximum(least - offset, 1e-9)
+    # Two more blocks than the real number, against rounding.
+    return np.minimum(((near / gap - 1) * SCALE_TOKENS - 1) / BLOCK_TOKENS + 3, most).astype(np.int64)
 
 
 def candidates(turns: Turns, policy: Policy, hbm_blocks: int, rule: str, most_blocks: int, *, alpha: float = 0.15) -> list[np.ndarray]:
