@@ -6,8 +6,10 @@ reads, decides how many blocks an edge loses and from which end; a policy decide
 
 What the simulator calls in each turn, for each edge of the path, root first: :meth:`Eviction.asked`; then :meth:`Eviction.victim` and
 :meth:`Eviction.lost` until there is room; then :meth:`Eviction.read` for each edge, root first; then :meth:`Eviction.demotes`. With
-edges of one block, nothing pinned and one edge a turn this is an object cache that looks up, evicts while full, and inserts
-(:mod:`kvtier.simulate.requests`), and every policy here then has the decisions of that cache.
+edges of one block, nothing pinned and one edge a turn this is an object cache that looks up, evicts while full, and inserts. Policies
+of :mod:`kvtier.simulate.requests` then have the same victims here, but for MIN's ties among what is never read again; and FIFO, LRU,
+LFU, LRU-2 without memory, 2Q, ARC, MQ, SIEVE, S3-FIFO, GDSF and MIN the hits of libCacheSim 0.3.5
+(``benchmarks/policies_against_peer.py``).
 
 Objects of many blocks. Shares of a queue, and what a ghost queue remembers, are counted in blocks; a name in a ghost queue weighs what
 its edge had in HBM when it was last read, at least one block. An edge that has lost some of its blocks keeps its place and is next
@@ -21,11 +23,14 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from kvtier.analytic import scoring
+from kvtier.workload.turns import BLOCK_TOKENS
 
 
 class ContradictsTrace(RuntimeError):
@@ -153,13 +158,57 @@ class Queue:
             edge = self._newer[edge]
         return edge
 
-    def trim(self, most_blocks: float) -> None:
-        """Let the oldest leave while all weigh more than `most_blocks`."""
+    def trim(self, most_blocks: int) -> list[int]:
+        """Let the oldest leave while all weigh more than `most_blocks`; who left."""
+        left = []
         while self.total > most_blocks and self._weight:
-            self.remove(self._newer[self.END])
+            left.append(self._newer[self.END])
+            self.remove(left[-1])
+        return left
 
 
-class Fifo(Eviction):
+class Queued(Eviction):
+    """Resident edges stand in queues, which weigh what is resident of them; ghost queues remember names."""
+
+    def __init__(self, capacity_blocks: int) -> None:
+        super().__init__(capacity_blocks)
+        self._at: dict[int, Queue] = {}
+        self._name_blocks: dict[int, int] = {}
+
+    def place(self, edge: int, queue: Queue, turn: int | None = None) -> None:
+        """Join a queue at its newest end, wherever the edge has been."""
+        if edge in self._at:
+            self._at[edge].remove(edge)
+        queue.append(edge, self.blocks[edge], turn)
+        self._at[edge] = queue
+
+    def leave(self, edge: int) -> tuple[Queue, int]:
+        """Leave the present queue; which it was, and what the name weighs."""
+        queue = self._at.pop(edge)
+        queue.remove(edge)
+        return queue, self._name_blocks.pop(edge)
+
+    def lost(self, edge: int, left: int) -> None:
+        """The queue weighs less."""
+        self._at[edge].weigh(edge, left)
+        super().lost(edge, left)
+
+    def read(self, edge: int, turn: int, blocks: int) -> None:
+        """The queue weighs more, if the edge has one."""
+        self._name_blocks[edge] = max(blocks, 1)
+        if edge in self._at:
+            self._at[edge].weigh(edge, blocks)
+        super().read(edge, turn, blocks)
+
+    def hit(self, edge: int, turn: int) -> None:
+        """Nothing."""
+
+    def gone(self, edge: int) -> None:
+        """Leave the queue."""
+        self.leave(edge)
+
+
+class Fifo(Queued):
     """First in, first out: a read of what is resident changes nothing."""
 
     def __init__(self, capacity_blocks: int) -> None:
@@ -172,23 +221,279 @@ class Fifo(Eviction):
 
     def insert(self, edge: int, turn: int) -> None:
         """Join at the newest end."""
-        self._queue.append(edge, 0, turn)
-
-    def hit(self, edge: int, turn: int) -> None:
-        """Nothing."""
-
-    def gone(self, edge: int) -> None:
-        """Leave the queue."""
-        self._queue.remove(edge)
+        self.place(edge, self._queue, turn)
 
 
 class Lru(Fifo):
     """Least recently used: a read of what is resident is like an insertion."""
 
+    hit = Fifo.insert
+
+
+class Sieve(Fifo):
+    """One queue, a bit an edge, and a hand that moves from the oldest towards the newest (Zhang et al., NSDI 2024).
+
+    A read of what is resident sets the bit. The hand clears set bits until it meets a clear one, whose edge loses blocks; once that is
+    gone the hand rests on the next newer. Past the newest it starts again at the oldest. Survivors keep their place, and new edges join
+    with a clear bit. The hand passes over pinned edges, whose bits stay.
+    """
+
+    def __init__(self, capacity_blocks: int) -> None:
+        super().__init__(capacity_blocks)
+        self._hand: int | None = Queue.END
+        self._bit: dict[int, bool] = {}
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Move the hand to an edge with a clear bit."""
+        while (edge := self._hand) is Queue.END or edge in pinned or self._bit[edge]:
+            if edge is not Queue.END and edge not in pinned:
+                self._bit[edge] = False
+            self._hand = self._queue.newer(edge)
+        return edge
+
+    def insert(self, edge: int, turn: int) -> None:
+        """Join at the newest end."""
+        super().insert(edge, turn)
+        self._bit[edge] = False
+
     def hit(self, edge: int, turn: int) -> None:
-        """Join anew at the newest end."""
-        self._queue.remove(edge)
-        self._queue.append(edge, 0, turn)
+        """Set the bit."""
+        self._bit[edge] = True
+
+    def gone(self, edge: int) -> None:
+        """Leave the queue; the hand moves on if it rests there."""
+        if edge == self._hand:
+            self._hand = self._queue.newer(edge)
+        super().gone(edge)
+        del self._bit[edge]
+
+
+class S3Fifo(Queued):
+    """Three queues: small, main, and the names of what small has lost (Yang et al., SOSP 2023), as libCacheSim 0.3.5 has them.
+
+    Small has a tenth of the capacity, at least one block; main the rest; the ghost queue remembers 9/10 of the capacity. Reads after
+    insertion are counted up to 3. An edge enters main if the ghost queue knows it when it is asked for (and forgets it then), else
+    small; until the first eviction, main also takes what comes when small has its share. A victim is sought in main if main exceeds its
+    share or small has none, else in small. From small the oldest move to main, counts cleared, up to the first read less than twice,
+    which loses blocks, and its name goes to the ghost queue with the last of them; if all of small moved, main is next. From main the
+    oldest start again as the newest, with one read less, up to the first of count 0.
+    """
+
+    MOST, TO_MAIN = 3, 2
+
+    def __init__(self, capacity_blocks: int) -> None:
+        super().__init__(capacity_blocks)
+        self._small_blocks, self._ghost_blocks = max(capacity_blocks // 10, 1), 9 * capacity_blocks // 10
+        self._small, self._main, self._ghost = Queue(), Queue(), Queue()
+        self._count: dict[int, int] = {}
+        self._known: set[int] = set()
+        self._has_evicted = False
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Look for the name in the ghost queue, before a victim's name may push it out."""
+        if edge in self._ghost:
+            self._ghost.remove(edge)
+            self._known.add(edge)
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Edge that was not read enough to stay."""
+        self._has_evicted = True
+        main_first = self._main.total > self.capacity_blocks - self._small_blocks
+        # Pinned edges may be all that the first queue has; and small may move all it has to main.
+        sources = (self._of_main, self._of_small, self._of_main) if main_first else (self._of_small, self._of_main)
+        return next(edge for source in sources if (edge := source(pinned)) is not Queue.END)
+
+    def _of_small(self, pinned: Container[int]) -> int | None:
+        while (edge := self._small.oldest(pinned)) is not Queue.END and self._count[edge] >= self.TO_MAIN:
+            self._count[edge] = 0
+            self.place(edge, self._main)
+        return edge
+
+    def _of_main(self, pinned: Container[int]) -> int | None:
+        while (edge := self._main.oldest(pinned)) is not Queue.END and self._count[edge]:
+            self._count[edge] -= 1
+            self.place(edge, self._main)
+        return edge
+
+    def insert(self, edge: int, turn: int) -> None:
+        """Join main or small."""
+        to_main = edge in self._known or (not self._has_evicted and self._small.total >= self._small_blocks)
+        self._known.discard(edge)
+        self._count[edge] = 0
+        self.place(edge, self._main if to_main else self._small, turn)
+
+    def hit(self, edge: int, turn: int) -> None:
+        """Count the read."""
+        self._count[edge] = min(self._count[edge] + 1, self.MOST)
+
+    def gone(self, edge: int) -> None:
+        """Leave; small remembers the name."""
+        queue, name_blocks = self.leave(edge)
+        del self._count[edge]
+        if queue is self._small:
+            self._ghost.append(edge, name_blocks)
+            self._ghost.trim(self._ghost_blocks)
+
+
+class TwoQueues(Queued):
+    """2Q, the full version: FIFO for what is new, LRU for what came back after it (Johnson & Shasha, VLDB 1994).
+
+    An edge enters `in`, where reads change nothing. While `in` exceeds its share its oldest loses blocks, and with the last of them its
+    name goes to the ghost queue `out`; else the oldest of `main` loses blocks, and is forgotten. An edge whose name is in `out` when it
+    is asked for enters `main`, which is LRU, and its name is taken out before the eviction.
+
+    Parameters
+    ----------
+    capacity_blocks : int
+    share_in, share_out : float
+        Kin and Kout, as shares of the capacity, rounded down to blocks. The paper suggests 25 % and 50 %.
+    """
+
+    def __init__(self, capacity_blocks: int, share_in: float = 0.25, share_out: float = 0.5) -> None:
+        super().__init__(capacity_blocks)
+        self._in_blocks, self._out_blocks = int(capacity_blocks * share_in), int(capacity_blocks * share_out)
+        self._in, self._main, self._out = Queue(), Queue(), Queue()
+        self._known: set[int] = set()
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Look for the name in `out`, before a victim's name may push it out."""
+        if edge in self._out:
+            self._out.remove(edge)
+            self._known.add(edge)
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Oldest of `in` if that exceeds its share, else of `main`; the other queue if there is none."""
+        queues = (self._in, self._main) if self._in.total > self._in_blocks else (self._main, self._in)
+        return next(edge for queue in queues if (edge := queue.oldest(pinned)) is not Queue.END)
+
+    def insert(self, edge: int, turn: int) -> None:
+        """Join `main` if the name was known, else `in`."""
+        self.place(edge, self._main if edge in self._known else self._in, turn)
+        self._known.discard(edge)
+
+    def hit(self, edge: int, turn: int) -> None:
+        """Join `main` anew, if that is where the edge stands."""
+        if edge in self._main:
+            self.place(edge, self._main, turn)
+
+    def gone(self, edge: int) -> None:
+        """Leave; `in` remembers the name."""
+        queue, name_blocks = self.leave(edge)
+        if queue is self._in:
+            self._out.append(edge, name_blocks)
+            self._out.trim(self._out_blocks)
+
+
+class Arc(Queued):
+    """ARC: LRU among edges read once and LRU among those read again, with a share that adapts (Megiddo & Modha, FAST 2003).
+
+    `once` and `again` are T1 and T2, their ghost queues B1 and B2, `share` is the target p of T1. A read of what is resident moves the
+    edge to `again` as it is asked for. One that a ghost queue knows moves the share towards the queue that lost it: by the weight of
+    its name, times the ratio of the ghost queues where the other one is heavier; and enters `again`. Any other enters `once`. `once`
+    gives the victim if it exceeds the share, or equals it and B2 knew an edge of the turn; else `again`. After the read, B1 forgets its
+    oldest while T1 and B1 exceed the capacity, then B2 while all four exceed twice the capacity. The paper makes that room before
+    it evicts: with objects of one block the same names go, and there the case that evicts from T1 without a name is included.
+    """
+
+    def __init__(self, capacity_blocks: int) -> None:
+        super().__init__(capacity_blocks)
+        self.share = 0.0
+        self._once, self._again, self._once_ghost, self._again_ghost = Queue(), Queue(), Queue(), Queue()
+        self._known: set[int] = set()
+        # Latest turn with an edge that B2 knew.
+        self._again_known_in, self._turn = -1, -1
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Move what is resident; adapt the share to what a ghost queue knows."""
+        self._turn = turn
+        if edge in self._at:
+            self.place(edge, self._again, turn)
+        elif edge in self._once_ghost:
+            factor = max(1.0, self._again_ghost.total / self._once_ghost.total)
+            self.share = min(self.share + factor * self._once_ghost.remove(edge), self.capacity_blocks)
+            self._known.add(edge)
+        elif edge in self._again_ghost:
+            factor = max(1.0, self._once_ghost.total / self._again_ghost.total)
+            self.share = max(self.share - factor * self._again_ghost.remove(edge), 0.0)
+            self._known.add(edge)
+            self._again_known_in = turn
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Oldest of the queue that exceeds its share; of the other if there is none."""
+        once = self._once.total
+        of_once = once > self.share or (once == self.share and self._again_known_in == self._turn)
+        queues = (self._once, self._again) if of_once else (self._again, self._once)
+        return next(edge for queue in queues if (edge := queue.oldest(pinned)) is not Queue.END)
+
+    def insert(self, edge: int, turn: int) -> None:
+        """Join `again` if a ghost queue knew the edge, else `once`."""
+        self.place(edge, self._again if edge in self._known else self._once, turn)
+        self._known.discard(edge)
+        self._once_ghost.trim(self.capacity_blocks - self._once.total)
+        self._again_ghost.trim(2 * self.capacity_blocks - self._once.total - self._once_ghost.total - self._again.total)
+
+    def gone(self, edge: int) -> None:
+        """Leave; the ghost queue remembers the name."""
+        queue, name_blocks = self.leave(edge)
+        (self._once_ghost if queue is self._once else self._again_ghost).append(edge, name_blocks)
+
+
+class MultiQueue(Queued):
+    """MQ: LRU queues by the logarithm of the number of reads, from which edges sink in time (Zhou, Philbin & Li, USENIX 2001).
+
+    An edge read n times stands in queue floor(log2 n), or in the last; the oldest of the lowest queue loses blocks. An edge that is
+    not read for a lifetime sinks one queue, where it is the newest and a new lifetime starts; at each read the oldest of each queue is
+    looked at. The number of reads of an edge that is gone is remembered with its name, which is looked up before the eviction.
+
+    Parameters
+    ----------
+    capacity_blocks : int
+    queues : int
+        Eight in the paper.
+    life_turns : int
+        The paper takes the peak of the distances between reads of one edge, as measured on the way. Here it is given: 16 turns end the
+        fullest class of distances, 9 to 16, of the published zipf and scan workloads (seed 1).
+    history : float
+        What the names weigh, as a share of the capacity; four in the paper.
+    """
+
+    def __init__(self, capacity_blocks: int, queues: int = 8, life_turns: int = 16, history: float = 4.0) -> None:
+        super().__init__(capacity_blocks)
+        self.life_turns, self._names_blocks = life_turns, int(capacity_blocks * history)
+        self._queues = [Queue() for _ in range(queues)]
+        self._names = Queue()
+        self._count: dict[int, int] = {}
+        self._expires: dict[int, int] = {}
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Take the name out of the history, before a victim's name may push it out; its count stays."""
+        if edge in self._names:
+            self._names.remove(edge)
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Oldest of the lowest queue."""
+        return next(edge for queue in self._queues if (edge := queue.oldest(pinned)) is not Queue.END)
+
+    def insert(self, edge: int, turn: int) -> None:
+        """Count the read, join the queue of the count, let expired edges sink."""
+        self._count[edge] = count = self._count.get(edge, 0) + 1
+        self.place(edge, self._queues[min(count.bit_length(), len(self._queues)) - 1], turn)
+        self._expires[edge] = turn + self.life_turns
+        for lower, queue in pairwise(self._queues):
+            oldest = queue.oldest()
+            if oldest is not Queue.END and self._expires[oldest] < turn + 1:
+                self.place(oldest, lower)
+                self._expires[oldest] = turn + 1 + self.life_turns
+
+    hit = insert
+
+    def gone(self, edge: int) -> None:
+        """Leave; the history remembers name and count."""
+        _, name_blocks = self.leave(edge)
+        del self._expires[edge]
+        self._names.append(edge, name_blocks)
+        for name in self._names.trim(self._names_blocks):
+            del self._count[name]
 
 
 Entry = tuple[float, int, int, int]
@@ -332,6 +637,187 @@ def half_life_turns(alpha: float) -> float:
         If `alpha` is outside (0, 1).
     """
     return scoring.half_life_steps(alpha)
+
+
+class LruK(Ranked):
+    """LRU-K: the edge whose K-th last read is oldest loses blocks (O'Neil, O'Neil & Weikum, SIGMOD 1993).
+
+    Edges read less than K times go before all others, in LRU order. Every read counts (the paper's Correlated Reference Period is 0).
+
+    Parameters
+    ----------
+    capacity_blocks : int
+    k : int
+    persistent : bool
+        Whether the turns of reads survive the edge's last block, then for good: the paper's Retained Information Period, without end.
+        Without, as libCacheSim 0.3.5 has it.
+    """
+
+    def __init__(self, capacity_blocks: int, k: int = 2, persistent: bool = True) -> None:
+        super().__init__(capacity_blocks)
+        self.k, self.persistent = k, persistent
+        self._last: dict[int, deque[int]] = {}
+
+    def rank(self, edge: int, turn: int) -> float:
+        """Turn of the K-th last read."""
+        last = self._last.setdefault(edge, deque(maxlen=self.k))
+        last.append(turn)
+        return last[0] if len(last) == self.k else -math.inf
+
+    def gone(self, edge: int) -> None:
+        """Forget the turns of reads, unless they persist."""
+        super().gone(edge)
+        if not self.persistent:
+            del self._last[edge]
+
+
+def recompute_s(position_block: float) -> float:
+    """Time to compute one block of Llama-3 70B anew at a position of its context [s].
+
+    Parameters
+    ----------
+    position_block : float
+        Blocks before it.
+
+    Returns
+    -------
+    float
+        17.9 ms at the start of the context, 20.7 ms after 8,192 tokens.
+
+    Notes
+    -----
+    2 · 70e9 · 16 FLOP for the weights and 4 · 80 · 8,192 · 16 · p for attention over the p tokens before (80 layers, hidden 8,192: one
+    product with the keys and one with the values), at an assumed 125 TFLOP/s (SPEC §2, §4).
+    """
+    tokens_before = BLOCK_TOKENS * position_block
+    return (2 * 70e9 * BLOCK_TOKENS + 4 * 80 * 8192 * BLOCK_TOKENS * tokens_before) / 125e12
+
+
+class Gdsf(Ranked):
+    """GreedyDual-Size with frequency: what is cheap to compute anew goes (Cherkasova, HP Labs HPL-98-69R1, 1998).
+
+    The rank is H = L + F · C/S, renewed by each read: F reads since the edge was admitted, C the cost of its S resident blocks, L
+    the rank of the last victim as the edge is asked for, before the evictions that make room for it. C/S is the cost of the middle block:
+    the mean, where cost is linear in position. An edge that ranks below all others is admitted all the same; in the report it is not.
+    (libCacheSim 0.3.5 inserts first and may evict what it has just inserted: asked in that order, this class does the same.) Also in
+    Arlitt, Cherkasova, Dilley, Friedrich & Jin (Performance Evaluation Review 27(4), 2000).
+
+    Parameters
+    ----------
+    capacity_blocks : int
+    first_block : sequence of int
+        Blocks that precede each edge in its path.
+    cost : callable
+        Of a block, by the blocks that precede it.
+    """
+
+    needs = ("first_block",)
+
+    def __init__(self, capacity_blocks: int, first_block: Sequence[int], cost: Callable[[float], float] = recompute_s) -> None:
+        super().__init__(capacity_blocks)
+        self.first_block, self.cost = first_block, cost
+        self._count: dict[int, int] = {}
+        self._floor = self._floor_asked = 0.0
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Note the floor."""
+        self._floor_asked = self._floor
+
+    def rank(self, edge: int, turn: int) -> float:
+        """One read more, from the floor as the edge was asked for."""
+        self._count[edge] = count = self._count.get(edge, 0) + 1
+        return self._floor_asked + count * self.cost(self.first_block[edge] + max(self.blocks[edge] - 1, 0) / 2)
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Edge of smallest rank, which is the floor of later turns."""
+        self._floor, *_, edge = self.least(self._heap, pinned)
+        return edge
+
+    def gone(self, edge: int) -> None:
+        """Forget the count."""
+        super().gone(edge)
+        del self._count[edge]
+
+
+class Priority(Ema):
+    """The published placement priority P = 0.25 · R + 0.55 · E + 0.20 · N as an eviction order (technical appendix, section 12).
+
+    E is the score of :class:`Ema`, decayed to the present turn; N is 1 in the anchor zone, else 0. The appendix does not define the
+    recency R beyond its name. Here R halves with each half-life of E since the last read: R = (1 − α)^age, 1 in the turn of a read. So R
+    and E decay alike, and time alone changes no order among edges of equal N; each N has one heap, and P decides between two heads.
+
+    The edge of smallest P loses blocks, so edges above the upper cut, 0.6, leave last, and those below the lower, 0.3, first: under
+    pressure the cuts say nothing that P does not. Without it, an edge below the lower cut belongs to the tier below: `demotes` names
+    it if `demote_below` is 0.3. An edge read once has P = 0.25 + 0.55 · α, below that cut where α < 1/11: at α = 0.05 each new session
+    leaves as soon as it has been read. Weights and cuts were never fitted (Illustrative).
+
+    Parameters
+    ----------
+    capacity_blocks : int
+    anchors : collection of int
+        Edges of the anchor zone.
+    alpha : float
+        Of the score, in (0, 1).
+    weights : tuple of float
+        Of R, E and N.
+    demote_below : float
+        Lower cut for demotion without pressure; 0 for none.
+    persistent : bool
+        Whether the score survives the edge's last block.
+    """
+
+    needs = ("anchors",)
+
+    def __init__(
+        self,
+        capacity_blocks: int,
+        anchors: Collection[int],
+        alpha: float,
+        weights: tuple[float, float, float] = (0.25, 0.55, 0.20),
+        demote_below: float = 0.0,
+        persistent: bool = False,
+    ) -> None:
+        super().__init__(capacity_blocks, alpha, persistent)
+        self.anchors, self.weights, self.demote_below = frozenset(anchors), weights, demote_below
+        self._anchor_heap: list[Entry] = []
+        self._now = 0
+
+    def priority(self, edge: int, turn: int) -> float:
+        """P of a resident edge in a turn."""
+        score, read = self._score[edge]
+        recency = (1 - self.alpha) ** (turn - read)
+        return scoring.priority(recency, score * recency, edge in self.anchors, self.weights)
+
+    def heap_of(self, edge: int) -> list[Entry]:
+        """One heap for each N."""
+        return self._anchor_heap if edge in self.anchors else self._heap
+
+    def rank(self, edge: int, turn: int) -> float:
+        """Order-preserving key of what decays in P."""
+        super().rank(edge, turn)
+        recency, ema, _ = self.weights
+        return math.log(recency + ema * self._score[edge][0]) + turn * -math.log(1 - self.alpha)
+
+    def asked(self, edge: int, turn: int, resident: int) -> None:
+        """Note the time."""
+        self._now = turn
+
+    def victim(self, pinned: Container[int]) -> int:
+        """Edge of smallest P."""
+        heads = [self.least(heap, pinned) for heap in (self._heap, self._anchor_heap)]
+        return min((self.priority(head[-1], self._now), *head[1:]) for head in heads if head)[-1]
+
+    def demotes(self, turn: int) -> list[int]:
+        """Edges below the lower cut, the lowest first; they stay until they are reported as lost."""
+        below = []
+        for heap in (self._heap, self._anchor_heap):
+            aside = []
+            while (head := self.least(heap, ())) and (priority := self.priority(head[-1], turn)) < self.demote_below:
+                aside.append(heapq.heappop(heap))
+                below.append((priority, *head[1:]))
+            for entry in aside:
+                heapq.heappush(heap, entry)
+        return [edge for *_, edge in sorted(below)]
 
 
 Reads = Sequence[Sequence[int]]
@@ -515,6 +1001,13 @@ def ema(alpha: float, *, persistent: bool = False) -> Named:
     return Named(Ema, f"EMA a={alpha:g}" + ", persistent" * persistent, slug, {"alpha": alpha, "persistent": persistent})
 
 
+def priority(alpha: float, *, demote_below: float = 0.0) -> Named:
+    """The published placement priority over a decayed frequency with weight `alpha`."""
+    demotion = f", demotes below {demote_below:g}" if demote_below else ""
+    slug = f"priority{alpha:g}".replace(".", "") + "_demotes" * bool(demote_below)
+    return Named(Priority, f"Priority a={alpha:g}{demotion}", slug, {"alpha": alpha, "demote_below": demote_below})
+
+
 def look_ahead(window: int) -> Named:
     """The next `window` turns are known."""
     return Named(LookAhead, f"Look-ahead, {window} turns", f"look{window}", {"window": window})
@@ -528,6 +1021,15 @@ NAMES: dict[str, Named] = {
         Named(Lfu, "LFU", "lfu"),
         Named(Lfu, "LFU, persistent", "lfu_persistent", {"persistent": True}),
         *(ema(alpha, persistent=persistent) for alpha in (0.15, 0.05, 0.01) for persistent in (False, True)),
+        Named(LruK, "LRU-2", "lru2", {"persistent": False}),
+        Named(LruK, "LRU-2, persistent", "lru2_persistent", {"persistent": True}),
+        Named(TwoQueues, "2Q", "2q"),
+        Named(Arc, "ARC", "arc"),
+        Named(MultiQueue, "MQ", "mq"),
+        Named(Sieve, "SIEVE", "sieve"),
+        Named(S3Fifo, "S3-FIFO", "s3fifo"),
+        Named(Gdsf, "GDSF", "gdsf"),
+        *(priority(alpha, demote_below=cut) for alpha in (0.15, 0.05) for cut in (0.0, 0.3)),
         *(look_ahead(window) for window in (8, 32, 128)),
         Named(Farthest, "Farthest", "farthest"),
     )
