@@ -19,7 +19,7 @@ def test_honest_runs_pass(runs, workload):
 def test_reaching_the_optimum_passes_and_one_hit_more_is_caught(runs, workload, spoil, row, counted_from):
     """A cold run and a warm one, each against the optimum of its own counted turns."""
     assert (runs["hbm_gib"][row], runs["counted_from"][row]) == (2, counted_from)
-    most = int(optimal.hits(workload("zipf", 1), capacity_blocks(2), counted_from).sum())
+    most = int(optimal.turn_hits(workload("zipf", 1), capacity_blocks(2), counted_from).sum())
     assert runs["hits"][row] < most
     require(optimum.audit(spoil(runs, row, hits=most), workload))
     found = optimum.audit(spoil(runs, row, hits=most + 1), workload)

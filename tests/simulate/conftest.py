@@ -1,15 +1,20 @@
-"""Random workloads small enough to replay by hand, and the published settings."""
+"""Random workloads small enough to replay by hand, and one large enough to keep its counts."""
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from kvtier.simulate.policies import LFU, LRU, ema
+from kvtier.simulate.metrics import capacity_blocks
+from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, S3FIFO, SIEVE, Policy, ema
+from kvtier.workload import synthetic
 from kvtier.workload.turns import Turns
 
-ROOT = Path(__file__).resolve().parents[2]
+
+def pytest_make_parametrize_id(val):
+    """Name policies in the names of tests."""
+    return val.slug + "-persistent" * val.persistent if isinstance(val, Policy) else None
 
 
 @st.composite
@@ -23,8 +28,8 @@ def _workloads(draw, *, growing=True, most_turns=40, most_sessions=6):
 @st.composite
 def _policies(draw, *, alphas=(0.999, 0.5, 0.15, 0.01, 1e-6, 1e-13), persistence=True):
     policy = draw(st.sampled_from((LRU, LFU, *map(ema, alphas))))
-    persistent = persistence and draw(st.booleans())
-    return type(policy)(policy.name, policy.alpha, persistent)
+    persistent = persistence and policy != LRU and draw(st.booleans())
+    return Policy(policy.name, policy.alpha, persistent)
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +64,22 @@ def make_turns():
         return Turns(prefix, *arrays)
 
     return make
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A workload, a capacity, and the hits of each policy that is asked request by request."""
+
+    turns: Turns
+    hbm_blocks: int
+    requests: int
+    hits: dict[Policy, int]
+
+
+@pytest.fixture(scope="session")
+def golden_requests():
+    """Zipf, seed 1, contexts that stop growing at 768 blocks, 32 GiB; FIFO and S3-FIFO as libCacheSim 0.3.5 counts them, ids alike."""
+    hits = {LRU: 1_064_981, FIFO: 942_316, LFU: 1_307_198, SIEVE: 1_307_198, S3FIFO: 1_264_534, MIN: 1_434_176}
+    golden = Golden(synthetic.generate("zipf", 1).capped(768), capacity_blocks(32), 1_955_025, hits)
+    assert len(golden.turns.requests) == golden.requests
+    return golden

@@ -14,15 +14,11 @@ PROPERTY = settings(max_examples=50, derandomize=True, deadline=None, database=N
 PERSISTENT = (Policy("lfu", persistent=True), *(ema(alpha, persistent=True) for alpha in (0.5, 0.15, 0.01, 0.001)))
 
 
-def named(policy):
-    return policy.slug + "-persistent" * policy.persistent
-
-
 def capacities(turns):
     return range(int(turns.first_block[-1]) + 2)
 
 
-@pytest.mark.parametrize("policy", [LRU, MIN, *PERSISTENT], ids=named)
+@pytest.mark.parametrize("policy", [LRU, MIN, *PERSISTENT])
 @PROPERTY
 @given(st.data())
 def test_request_by_request_these_include(workloads, policy, data):
@@ -47,7 +43,6 @@ def test_request_by_request_these_include(workloads, policy, data):
         (SIEVE, "ababcdc", 2, (3, 2)),
         (S3FIFO, "abcadad", 2, (2, 1)),
     ],
-    ids=lambda value: getattr(value, "slug", None),
 )
 def test_a_larger_cache_that_serves_less(make_turns, policy, trace, smaller, hits):
     """One more block, one hit less; no request can be left out. The trace of FIFO is the one of Belady et al. (CACM 12, 1969)."""
@@ -75,7 +70,7 @@ def replayed(turns, policy, hbm_blocks, cxl_blocks):
     return counts.hits.tolist(), held
 
 
-@pytest.mark.parametrize("policy", PERSISTENT, ids=named)
+@pytest.mark.parametrize("policy", PERSISTENT)
 @PROPERTY
 @given(st.data())
 def test_revision2_includes_if_its_state_persists(workloads, policy, data):

@@ -28,10 +28,6 @@ GOLDEN = {
 """Hits and hit rate of turns 1,250 to 2,499: zipf, seed 1, 32 GiB."""
 
 
-def named(policy):
-    return policy.slug + "-persistent" * policy.persistent
-
-
 def by_blocks(turns, policy, hbm_blocks):
     """Counts (hits, misses, evictions, streamed) of each turn and victims (turn, session, position), one block at a time."""
     key, state, last_turn, context = {}, {}, {}, turns.context_blocks.tolist()
@@ -97,7 +93,7 @@ def test_equals_blocks_on_random_workloads(workloads, policies, data):
     assert trail(turns, policy, hbm_blocks) == by_blocks(turns, policy, hbm_blocks)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=named)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_equals_blocks_on_many_small_workloads(policy, make_turns):
     """Two hundred for each policy, a third of them without growth, where scores of whole sessions tie."""
     rng = np.random.default_rng(5)
@@ -110,7 +106,7 @@ def test_equals_blocks_on_many_small_workloads(policy, make_turns):
             assert trail(turns, policy, hbm_blocks) == by_blocks(turns, policy, hbm_blocks)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=named)
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", synthetic.KINDS)
 def test_equals_blocks_on_generated_workloads(kind, policy):
     """Contexts of tens of blocks that grow: segments pile up, are covered for long and lose their deeper parts."""
@@ -154,7 +150,7 @@ def test_what_was_streamed_once_is_never_admitted():
         streams[session] |= over
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=named)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_renumbering_sessions_changes_nothing(policy):
     turns = synthetic.generate("zipf", 4, synthetic.Shape(sessions=40, turns=200))
     number = np.random.default_rng(1).permutation(40)
@@ -164,7 +160,7 @@ def test_renumbering_sessions_changes_nothing(policy):
     assert trail(turns.renumbered(number), policy, 1500) == (counts, renumbered)
 
 
-@pytest.mark.parametrize("policy", GOLDEN, ids=named)
+@pytest.mark.parametrize("policy", GOLDEN)
 def test_golden_counts(policy):
     turns = synthetic.generate("zipf", 1)
     counts = lossless.simulate(turns, policy, capacity_blocks(32))

@@ -12,7 +12,7 @@ from kvtier.simulate.metrics import capacity_blocks
 from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
 from kvtier.workload import synthetic
 
-ASKED_BLOCK_BY_BLOCK = (LRU, LFU, ema(0.15), *map(Policy, ("fifo", "sieve", "s3fifo", "min")))
+ASKED_REQUEST_BY_REQUEST = (LRU, LFU, ema(0.15), *map(Policy, ("fifo", "sieve", "s3fifo", "min")))
 
 
 def steps(turns):
@@ -40,7 +40,7 @@ def by_search(turns, hbm_blocks, counted_from):
 
 
 def assert_optimal(turns, hbm_blocks, counted_from):
-    found = optimal.hits(turns, hbm_blocks, counted_from)
+    found = optimal.turn_hits(turns, hbm_blocks, counted_from)
     assert not found[:counted_from].any()
     assert (found <= turns.read_blocks).all()
     assert found.sum() == by_search(turns, hbm_blocks, counted_from)
@@ -88,15 +88,15 @@ def test_equals_exhaustive_search_on_random_workloads(make_turns, data):
 def test_counted_turns_alone_are_worth_keeping_for(make_turns):
     """HBM of one. Turn 2 reads session 0 again, turn 4 session 1: kept for turn 2 alone, or for turn 4 if it alone counts."""
     turns = make_turns([0, 1, 0, 2, 1], [1, 1, 1])
-    assert optimal.hits(turns, 1).tolist() == [0, 0, 1, 0, 0]
-    assert optimal.hits(turns, 1, counted_from=3).tolist() == [0, 0, 0, 0, 1]
+    assert optimal.turn_hits(turns, 1).tolist() == [0, 0, 1, 0, 0]
+    assert optimal.turn_hits(turns, 1, counted_from=3).tolist() == [0, 0, 0, 0, 1]
 
 
 def test_may_refuse_the_newest(make_turns):
     """With bypass, a session that is read once does not push out what returns."""
     turns = make_turns([0, 1, 0], [2, 2])
-    assert optimal.hits(turns, 2).tolist() == [0, 0, 2]
-    assert optimal.hits(turns, 0).tolist() == [0, 0, 0]
+    assert optimal.turn_hits(turns, 2).tolist() == [0, 0, 2]
+    assert optimal.turn_hits(turns, 0).tolist() == [0, 0, 0]
 
 
 MORE_THAN_MIN = {
@@ -111,12 +111,12 @@ MORE_THAN_MIN = {
 
 
 @pytest.mark.parametrize("case", MORE_THAN_MIN)
-def test_revision2_can_have_more_hits_than_min_block_by_block(case, make_turns):
+def test_revision2_can_have_more_hits_than_min(case, make_turns):
     policy, session, contexts, prefix, decode, hbm_blocks = MORE_THAN_MIN[case]
     turns = make_turns(session, contexts, prefix, decode)
     of_revision2 = revision2.simulate(turns, policy, hbm_blocks, 0).hits.sum()
     assert of_revision2 == requests.replay(turns, Policy("min"), hbm_blocks).sum() + 1
-    assert of_revision2 <= optimal.hits(turns, hbm_blocks).sum() == by_search(turns, hbm_blocks, 0)
+    assert of_revision2 <= optimal.turn_hits(turns, hbm_blocks).sum() == by_search(turns, hbm_blocks, 0)
 
 
 @settings(max_examples=150, derandomize=True, deadline=None, database=None)
@@ -125,10 +125,10 @@ def test_bounds_every_simulator(workloads, policies, data):
     turns = data.draw(workloads())
     hbm_blocks, first = data.draw(st.integers(0, int(turns.first_block[-1]) + 1)), data.draw(st.integers(0, len(turns.session)))
     policy = data.draw(policies())
-    most = optimal.hits(turns, hbm_blocks, first).sum()
+    most = optimal.turn_hits(turns, hbm_blocks, first).sum()
     assert revision2.simulate(turns, policy, hbm_blocks, 5).hits[first:].sum() <= most
     assert lossless.simulate(turns, policy, hbm_blocks).hits[first:].sum() <= most
-    for asked in ASKED_BLOCK_BY_BLOCK:
+    for asked in ASKED_REQUEST_BY_REQUEST:
         assert requests.replay(turns, asked, hbm_blocks)[first:].sum() <= most
 
 
@@ -140,24 +140,24 @@ def test_bounds_revision1(workloads, policies, data):
     hbm_blocks = data.draw(st.integers(0, int(turns.first_block[-1]) + 1))
     arrays = (turns.first_block, turns.context_blocks, turns.session)
     counts = revision1.simulate(turns.prefix_blocks, *arrays, policy.name, policy.alpha, hbm_blocks, 5)
-    assert sum(hits for hits, _, _ in counts) <= optimal.hits(turns, hbm_blocks).sum()
+    assert sum(hits for hits, _, _ in counts) <= optimal.turn_hits(turns, hbm_blocks).sum()
 
 
 @pytest.mark.parametrize(("gib", "most"), [(8, 619_006), (32, 1_971_882), (128, 3_152_261)])
 def test_golden_counts(gib, most):
     """Zipf, seed 1, turns from 1,250: golden, above all four policies and below what all could hit at best."""
     turns = synthetic.generate("zipf", 1)
-    found = optimal.hits(turns, capacity_blocks(gib), 1250)
+    found = optimal.turn_hits(turns, capacity_blocks(gib), 1250)
     assert found.sum() == most
     for policy in PUBLISHED:
         assert engine.simulate(turns, policy, capacity_blocks(gib), 0).hits[1250:].sum() < most
-    assert optimal.hits(turns, 10**6, 1250).sum() == (turns.read_blocks - turns.compulsory_blocks)[1250:].sum()
+    assert optimal.turn_hits(turns, 10**6, 1250).sum() == (turns.read_blocks - turns.compulsory_blocks)[1250:].sum()
 
 
 def test_renumbering_sessions_changes_nothing():
     turns = synthetic.generate("scan", 4, synthetic.Shape(sessions=40, turns=200))
     number = np.random.default_rng(1).permutation(40)
-    assert optimal.hits(turns.renumbered(number), 900, 50).tolist() == optimal.hits(turns, 900, 50).tolist()
+    assert optimal.turn_hits(turns.renumbered(number), 900, 50).tolist() == optimal.turn_hits(turns, 900, 50).tolist()
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_a_next_turn_that_contradicts_the_trace_is_refused(turn, upcoming, messa
     assert turns.next_turn.tolist() == [2, 3, 5, 5, 5]
     turns.next_turn[turn] = upcoming
     with pytest.raises(ValueError, match=message):
-        optimal.hits(turns, 2)
+        optimal.turn_hits(turns, 2)
 
 
 def test_negative_capacities_are_refused(make_turns):
     with pytest.raises(ValueError, match="hbm_blocks -1: expected 0 or more"):
-        optimal.hits(make_turns([0], [1]), -1)
+        optimal.turn_hits(make_turns([0], [1]), -1)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, PUBLISHED, S3FIFO, SIEVE, Policy, ema, slug
+from kvtier.simulate.policies import FIFO, LFU, LRU, MIN, PUBLISHED, S3FIFO, SIEVE, Policy, decay, ema, slug
 
 
 @pytest.mark.parametrize("alpha", [0, 0.0, 1, 1.0, 1.5, -0.1, math.nan, math.inf, -math.inf])
@@ -27,7 +27,7 @@ def test_unknown_name_is_refused():
         Policy("clock")
 
 
-@pytest.mark.parametrize("policy", [FIFO, SIEVE, S3FIFO, MIN], ids=lambda policy: policy.slug)
+@pytest.mark.parametrize("policy", [LRU, FIFO, SIEVE, S3FIFO, MIN])
 def test_nothing_persists_where_there_is_no_state(policy):
     with pytest.raises(ValueError, match=f"persistent: expected lfu or ema, not {policy.name}"):
         Policy(policy.name, persistent=True)
@@ -43,6 +43,13 @@ def test_published_names_and_order():
 def test_slug_of_a_row_is_that_of_its_policy():
     rows = [{"policy": policy.name, "alpha": policy.alpha} for policy in (LRU, LFU, ema(0.05))]
     assert [slug(row) for row in rows] == ["lru", "lfu", "ema005"]
+
+
+def test_decay_is_that_of_the_references():
+    weight, left, rate = decay(0.15, 40)
+    assert (weight, rate) == (0.15, -math.log(1 - 0.15))
+    assert left.tolist() == [(1 - 0.15) ** elapsed for elapsed in range(41)]
+    assert decay(0.15, 40)[1] is left
 
 
 def test_persistence_makes_another_policy_of_the_same_name():

@@ -67,6 +67,8 @@ def test_refusals(make_turns):
         reuse.hits(make_turns([0], [1]), [1], "exact")
     with pytest.raises(ValueError, match="capacity -1 blocks: expected none or more"):
         reuse.hits(make_turns([0], [1]), [3, -1])
+    with pytest.raises(ValueError, match="capacity_blocks -1: expected 0 or more"):
+        reuse.turn_hits(make_turns([0], [1]), -1)
 
 
 @PROPERTY
@@ -114,7 +116,7 @@ def test_generated_workloads(kind):
 
 @njit
 def compiled_lru(asked, blocks, capacity):
-    """Hits of LRU, block by block: a ring from the oldest block to the newest through the number `blocks`."""
+    """Hits of LRU, request by request: a ring from the oldest block to the newest through the number `blocks`."""
     newer, older = np.full(blocks + 1, -1), np.full(blocks + 1, -1)
     newer[blocks] = older[blocks] = blocks
     held = hits = 0
@@ -132,7 +134,7 @@ def compiled_lru(asked, blocks, capacity):
     return hits
 
 
-def test_published_workload_block_by_block():
+def test_published_workload_request_by_request():
     """4,894,608 requests at 20 capacities and the published budgets."""
     turns = synthetic.generate("zipf", 1)
     asked, whole = turns.requests, int(turns.first_block[-1])
@@ -159,6 +161,5 @@ def test_published_workload_losslessly():
     assert hits[:3].tolist() == [int(lossless.simulate(turns, LRU, capacity).hits.sum()) for capacity in capacities[:3].tolist()]
 
 
-def test_golden_hits():
-    turns = synthetic.generate("zipf", 1).capped(768)
-    assert reuse.hits(turns, [capacity_blocks(32)]).tolist() == [1_064_981]
+def test_golden_hits(golden_requests):
+    assert reuse.hits(golden_requests.turns, [golden_requests.hbm_blocks]).tolist() == [golden_requests.hits[LRU]]

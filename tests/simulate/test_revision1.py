@@ -119,14 +119,11 @@ def distinct_simulations() -> list[tuple[str, int, Policy, float, float]]:
         *sweeps.revision1_workloads(SETTINGS["workload_seeds"]),
         *sweeps.revision1_alphas(SETTINGS["alphas"]),
     ]
-    return list(dict.fromkeys((run.workload, run.seed, run.policy, run.hbm_gib, run.cxl_gib) for run in runs))
+    return list(dict.fromkeys(run.simulation for run in runs))
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("kind", "seed", "policy", "hbm_gib", "cxl_gib"),
-    [pytest.param(*run, id=f"{run[0]}-{run[1]}-{run[2].slug}-{run[3]:g}-{run[4]:g}") for run in distinct_simulations()],
-)
+@pytest.mark.parametrize(("kind", "seed", "policy", "hbm_gib", "cxl_gib"), distinct_simulations())
 def test_twin_equals_the_file_on_every_published_run(kind, seed, policy, hbm_gib, cxl_gib):
     turns = synthetic.generate(kind, seed, growing=False)
     assert_twin_agrees(turns, policy, capacity_blocks(hbm_gib), capacity_blocks(cxl_gib))

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kvtier.workload.turns import BLOCK_TOKENS, Turns
+from kvtier.workload.turns import BLOCK_TOKENS, Turns, next_occurrence
 
 
 @st.composite
@@ -60,6 +60,11 @@ def test_generated_blocks_are_whole_and_belong_to_their_session():
     assert turns.first_block.tolist() == [2, 7, 12]
     assert turns.read_blocks.tolist() == [3, 5, 3]
     assert turns.compulsory_blocks.tolist() == [3, 3, 0]
+
+
+def test_next_occurrence():
+    assert next_occurrence(np.array([7, 3, 7, 7, 9, 3])).tolist() == [2, 5, 3, 6, 6, 6]
+    assert next_occurrence(np.array([], dtype=np.int64)).tolist() == []
 
 
 @settings(max_examples=200, derandomize=True, deadline=None, database=None)

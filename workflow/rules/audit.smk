@@ -14,6 +14,12 @@ RUN_TABLES = {
         rules.compare_revision2_variants.output.runs,
         rules.sweep_revision2_alpha_grid.output.runs,
     ],
+    "revision3": [
+        rules.sweep_revision3_budgets.output.runs,
+        rules.sweep_revision3_alphas.output.runs,
+        rules.sweep_revision3_workloads.output.runs,
+        rules.compare_revision3_variants.output.runs,
+    ],
 }
 
 

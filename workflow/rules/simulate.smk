@@ -1,4 +1,4 @@
-"""Simulations: Revision 1 with its defect, retained; Revision 2, corrected and provisional."""
+"""Simulations: Revision 1 with its defect, retained; Revision 2, corrected; Revision 3, which keeps what it reads. Both provisional."""
 
 
 rule replay_shard:
@@ -266,3 +266,90 @@ rule write_revision2_records:
         "Revision 2: records as published"
     script:
         "../scripts/write_revision2_records.py"
+
+
+rule sweep_revision3_budgets:
+    """Revision 3, e1: hit rate against HBM budget, with kept state and the optimum. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision3_budgets"),
+        shards=shards_of("sweep_revision3_budgets"),
+    output:
+        runs="{results}/simulate/revision3/e1.parquet",
+        numbers="{results}/numbers/sweep_revision3_budgets.json",
+    log:
+        "{results}/logs/sweep_revision3_budgets.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        budgets_gib=setting("revision3", "budgets_gib"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, e1: {params.budgets_gib} GiB, {params.seeds}"
+    script:
+        "../scripts/sweep_revision3_budgets.py"
+
+
+rule sweep_revision3_alphas:
+    """Revision 3, e2: hit rate against alpha, budget and persistence. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision3_alphas"),
+        shards=shards_of("sweep_revision3_alphas"),
+    output:
+        runs="{results}/simulate/revision3/e2.parquet",
+        numbers="{results}/numbers/sweep_revision3_alphas.json",
+    log:
+        "{results}/logs/sweep_revision3_alphas.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        alphas=setting("revision3", "alphas"),
+        budgets_gib=setting("revision3", "budgets_gib"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, e2: alpha {params.alphas} at {params.budgets_gib} GiB"
+    script:
+        "../scripts/sweep_revision3_alphas.py"
+
+
+rule sweep_revision3_workloads:
+    """Revision 3, e3: zipf, scan and loop. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision3_workloads"),
+        shards=shards_of("sweep_revision3_workloads"),
+    output:
+        runs="{results}/simulate/revision3/e3.parquet",
+        numbers="{results}/numbers/sweep_revision3_workloads.json",
+    log:
+        "{results}/logs/sweep_revision3_workloads.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, e3: three workloads"
+    script:
+        "../scripts/sweep_revision3_workloads.py"
+
+
+rule compare_revision3_variants:
+    """Revision 3, e4 to e6: warm-up, persistent state, overlap with decode. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("compare_revision3_variants"),
+        shards=shards_of("compare_revision3_variants"),
+    output:
+        runs="{results}/simulate/revision3/e4_e5_e6.parquet",
+        numbers="{results}/numbers/compare_revision3_variants.json",
+    log:
+        "{results}/logs/compare_revision3_variants.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, e4 to e6: warm-up, persistence, overlap"
+    script:
+        "../scripts/compare_revision3_variants.py"

@@ -82,7 +82,7 @@ class Scores:
 
 
 def count_wrong_victims(cache: Cache, policy: Policy, capacity_blocks: int, turns: Turns) -> tuple[int, int, int]:
-    """Drive a cache through a workload, block by block in a single pass, and judge each victim.
+    """Drive a cache through a workload, request by request, and judge each victim.
 
     Parameters
     ----------

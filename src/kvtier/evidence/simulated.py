@@ -1,4 +1,7 @@
-"""Numbers of simulation tables: means over seeds, with what was counted said in the definition."""
+"""Numbers of simulation tables: means over seeds, with what was counted said in the definition.
+
+Where there are seeds enough for one, a mean carries a bootstrap interval; where there are two or three, the lowest and highest of them.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ from typing import Any
 
 import polars as pl
 
+from kvtier.evidence import statistics
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 
 COSTS = "5 MiB at 64 GB/s plus 300 ns a fetched block, 17.92 ms a recomputed block (linear term), one after the other, no queueing"
 """What a stall is made of (SPEC §4); a test holds it to the simulator's constants."""
 
-STATUS = {1: Status.WITHDRAWN, 2: Status.PROVISIONAL}
+STATUS = {1: Status.WITHDRAWN, 2: Status.PROVISIONAL, 3: Status.PROVISIONAL}
 """Standing of a revision's numbers."""
+
+
+INTERVAL_SEEDS = 6
+"""Fewest seeds that an interval of 95 % can be made of (see :func:`kvtier.evidence.statistics.bootstrap_interval`)."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +60,13 @@ def conditions(row: Mapping[str, Any], *, whole_run: bool = False) -> str:
     """What a run's values are counted over: workload, capacities, turns."""
     first = 0 if whole_run else row["counted_from"]
     last = row["counted_from"] + row["turns"] - 1
-    kept = "" if row["policy"] == "lru" else ", state kept at eviction" if row["persist_meta"] else ", state dropped at eviction"
-    policy = row["policy"].upper() if row["alpha"] is None else f"EMA alpha {row['alpha']:g}"
+    kept = "" if row["policy"] in ("lru", "min") else ", state kept at eviction" if row["persist_meta"] else ", state dropped at eviction"
+    names = {"min": "the optimum, which knows all turns (Belady)", "ema": f"EMA alpha {row['alpha'] or 0:g}"}
+    policy = names.get(row["policy"], row["policy"].upper())
+    cxl = f"CXL {row['cxl_gib']:g} GiB" if row["cxl_gib"] else "no CXL"
     overlap = ", each turn's fetches hidden behind its own decode (a best case)" if row["overlap"] else ""
     return (
-        f"Revision {row['revision']}, {row['workload']}, {policy}{kept}{overlap}, HBM {row['hbm_gib']:g} GiB, CXL {row['cxl_gib']:g} GiB, "
+        f"Revision {row['revision']}, {row['workload']}, {policy}{kept}{overlap}, HBM {row['hbm_gib']:g} GiB, {cxl}, "
         f"turns {first:,} to {last:,}"
     )
 
@@ -130,13 +140,32 @@ def difference(
     return _mean(key, {seed: one[seed] - other[seed] for seed in one}, paired, f"{definition}, seed by seed", status)
 
 
+def named(values: Mapping[int, Any]) -> str:
+    """Seeds in words: ``seed 1``, ``seeds 1, 2``, ``seeds 1 to 30``."""
+    seeds = list(values)
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    if len(seeds) > 3 and seeds == list(range(seeds[0], seeds[-1] + 1)):
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seeds {', '.join(map(str, seeds))}"
+
+
 def _mean(key: str, values: Mapping[int, float], field: Field, definition: str, status: Status) -> Number:
-    seeds = ", ".join(map(str, values))
-    over = f"seed {seeds}" if len(values) == 1 else f"mean of seeds {seeds}"
-    spread = {"lowest_seed": min(values.values()), "highest_seed": max(values.values())} if len(values) > 1 else {}
+    about = f"{definition}, {'' if len(values) == 1 else 'mean of '}{named(values)}"
+    spread: Mapping[str, float] = {}
+    if len(values) >= INTERVAL_SEEDS:
+        interval = statistics.bootstrap_interval(values)
+        spread, about = interval.uncertainty, f"{about}; {interval.words}"
+    elif len(values) > 1:
+        spread = {"lowest_seed": min(values.values()), "highest_seed": max(values.values())}
     # Not sum(): from Python 3.12 on it rounds otherwise than before.
     mean = math.fsum(values.values()) / len(values)
-    return Number(key, mean, field.unit, field.digits, Label.SIMULATED, f"{definition}, {over}", spread, status)
+    return Number(key, mean, field.unit, field.digits, Label.SIMULATED, about, spread, status)
+
+
+def mean(key: str, values: Mapping[int, float], unit: str, digits: int, definition: str) -> Number:
+    """Mean over seeds of any quantity, with its interval or spread; provisional."""
+    return _mean(key, values, Field(pl.lit(None), unit, digits, definition), definition, Status.PROVISIONAL)
 
 
 def extreme(key: str, choose: Callable[..., Number], among: Sequence[Number], definition: str) -> Number:

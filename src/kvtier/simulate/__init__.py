@@ -1,1 +1,1 @@
-"""Simulators of the three revisions, their policies and metrics."""
+"""Revisions 1 and 2, each a reference and a compiled twin; caches asked request by request; lossless residency; the optimal bound."""

@@ -1,4 +1,4 @@
-"""Compiled twins of the two published simulators, block by block: a second opinion on the engine, and all there is of Revision 1.
+"""Compiled twins of the two published simulators, block by block: a second opinion on Revision 2, the only compiled form of Revision 1.
 
 :func:`simulate` is the twin of :func:`kvtier.simulate.revision2.simulate`, :func:`simulate_revision1` that of
 :func:`kvtier.simulate.revision1.simulate`. What makes them exact:
@@ -9,7 +9,8 @@
   group has lost is skipped when it comes to the top, and the heap is corrected until the top is a block that still belongs to it.
 - Revision 1's queue is ordered by (entry, identity) as Python's ``heapq`` orders tuples; equal entries are interchangeable.
 
-:mod:`kvtier.simulate.engine` makes Revision 2's decisions by extents and is what experiments run.
+:mod:`kvtier.simulate.engine` makes Revision 2's decisions by extents and is what experiments of Revision 2 run;
+those of Revision 1 run :func:`simulate_revision1`.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import math
 import numpy as np
 
 from kvtier.simulate.compiled import compiled
-from kvtier.simulate.metrics import TurnCounts
-from kvtier.simulate.policies import Policy
+from kvtier.simulate.metrics import TurnCounts, require_capacities
+from kvtier.simulate.policies import Policy, decay
 from kvtier.workload.turns import Turns
 
 LRU, LFU, EMA = 0, 1, 2
@@ -40,6 +41,11 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> 
     Returns
     -------
     TurnCounts
+
+    Raises
+    ------
+    ValueError
+        If a capacity is negative.
     """
     counts, _ = _replay(turns, policy, hbm_blocks, cxl_blocks, 0)
     return TurnCounts(*counts)
@@ -52,14 +58,15 @@ def victims(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> n
 
 
 def _replay(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
-    alpha, decay, log_rate = _decay(policy.alpha, len(turns.session))
+    require_capacities(hbm_blocks=hbm_blocks, cxl_blocks=cxl_blocks)
+    alpha, left, log_rate = decay(policy.alpha, len(turns.session))
     counts = np.zeros((5, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 2), dtype=np.int64)
     _revision2(
         KIND[policy.name],
         policy.persistent,
         alpha,
-        decay,
+        left,
         log_rate,
         turns.prefix_blocks,
         turns.first_block,
@@ -96,14 +103,20 @@ def simulate_revision1(
     counts : list of (hits, fetched, recomputed)
         One for each turn [blocks].
     victims : ndarray of int64, shape (record, 2)
+
+    Raises
+    ------
+    ValueError
+        If a capacity is negative.
     """
-    alpha, decay, _ = _decay(policy.alpha, len(turns.session))
+    require_capacities(hbm_blocks=hbm_blocks, cxl_blocks=cxl_blocks)
+    alpha, left, _ = decay(policy.alpha, len(turns.session))
     counts = np.zeros((3, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 2), dtype=np.int64)
     _revision1(
         KIND[policy.name],
         alpha,
-        decay,
+        left,
         turns.prefix_blocks,
         turns.first_block,
         turns.context_blocks,
@@ -116,11 +129,8 @@ def simulate_revision1(
     return [tuple(turn) for turn in counts.T.tolist()], trail
 
 
-def _decay(alpha: float | None, turns: int) -> tuple[float, np.ndarray, float]:
-    """Weight, decay by elapsed turns, and decay rate, computed as the references compute them."""
-    if alpha is None:
-        return 0.0, np.ones(1), 0.0
-    return alpha, np.array([(1 - alpha) ** elapsed for elapsed in range(turns + 1)]), -math.log(1 - alpha)
+# The heap is its own on purpose, and not the engine's: a second opinion shares no code with the first, and functions that call one another
+# must stand in one module (:mod:`kvtier.simulate.compiled`).
 
 
 @compiled

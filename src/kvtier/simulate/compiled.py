@@ -24,7 +24,13 @@ def compiled(function: Callable, **options: Any) -> Callable:
 def compiled_inner(function: Callable) -> Callable:
     """Compile a function that makes no array, string or list of its own; its caller keeps alive what it is given.
 
-    Without reference counts: they are atomic, one pair for each element of a record array that is looked at, and took two thirds of the
-    time of a simulation.
+    Without reference counts: they are atomic, one pair for each element of a record array that is looked at. ``_nrt`` is a private option
+    of numba, whose releases ``pyproject.toml`` bounds for it. A function that allocates, or calls one that does, is refused with it when
+    it is compiled ("No implementation of function"): allocate in the caller.
     """
     return compiled(function, _nrt=False)
+
+
+def compiled_inline(function: Callable) -> Callable:
+    """Compile like :func:`compiled_inner`, into its callers: for what runs once an extent, where a call with many arguments costs."""
+    return compiled(function, _nrt=False, forceinline=True)

@@ -5,7 +5,7 @@ touched, admitted and evicted together. Two disciplines:
 
 - :func:`simulate`, the twin of :func:`kvtier.simulate.revision2.simulate`: a turn is looked up whole, then admitted, each block first
   inserted and then something evicted, CXL below;
-- :func:`replay_requests`, the twin of :func:`kvtier.simulate.requests.replay`: block by block in one pass, first evicted and then
+- :func:`replay_requests`, the twin of :func:`kvtier.simulate.requests.replay`: request by request in one pass, first evicted and then
   inserted, nothing below. This is what general cache simulators do.
 
 What makes them exact:
@@ -28,18 +28,22 @@ number of extents, and each step of it ends the run or uses an extent up. Contex
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
-from kvtier.simulate.compiled import compiled, compiled_inner
-from kvtier.simulate.metrics import TurnCounts
-from kvtier.simulate.policies import Policy
+from kvtier.simulate.compiled import compiled, compiled_inline, compiled_inner
+from kvtier.simulate.metrics import TurnCounts, require_capacities
+from kvtier.simulate.policies import Policy, decay
 from kvtier.workload.turns import Turns
 
 LRU, FIFO, SIEVE, LFU, EMA = range(5)
-REVISION2 = {"lru": LRU, "lfu": LFU, "ema": EMA}
-REQUESTS = REVISION2 | {"fifo": FIFO, "sieve": SIEVE}
+"""Kinds of queue: the first three are rings (:func:`_is_ring`), the others heaps by (key, stamp)."""
+
+HEAP = EMA
+"""The kind that MIN passes to enter and leave its heap: there it says no more than that the queue is one."""
+
+KINDS_REVISION2 = {"lru": LRU, "lfu": LFU, "ema": EMA}
+KINDS_REQUESTS = KINDS_REVISION2 | {"fifo": FIFO, "sieve": SIEVE}
 
 EXTENT = np.dtype(
     [
@@ -69,9 +73,13 @@ EXTENT = np.dtype(
 QUEUE, CXL, SESSIONS = 0, 1, 2
 """The extents that close the rings of HBM and CXL, and that of session 0; the others and the prefix follow."""
 
-RESIDENT, CACHED, QUEUED, USED, SPARE, FREE, HAND = range(7)
+NONE = QUEUE
+"""No extent: what closes a ring has no blocks."""
+
+RESIDENT, CACHED, QUEUED, USED, SPARE, FREE, HAND, COUNTERS = range(8)
 """Counters of a simulation: blocks in HBM and in CXL, extents in the heap, extents ever used, extents to be had without making room, the
-first that was given back, and the extent before which SIEVE's hand stands (QUEUE: the oldest; NEXT: the one admitted next)."""
+first that was given back, and the extent before which SIEVE's hand stands (NONE: the oldest; NEXT: the one admitted next); how many
+counters there are."""
 
 NEXT = -1
 
@@ -100,7 +108,7 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> 
     Raises
     ------
     ValueError
-        If Revision 2 does not have the policy.
+        If Revision 2 does not have the policy, or a capacity is negative.
     """
     counts, _ = _replay(turns, policy, hbm_blocks, cxl_blocks, 0)
     return TurnCounts(*counts)
@@ -113,7 +121,7 @@ def victims(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int) -> n
 
 
 def replay_requests(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray:
-    """Replay a workload block by block in one pass; the same hits as :func:`kvtier.simulate.requests.replay`.
+    """Replay a workload request by request; the same hits as :func:`kvtier.simulate.requests.replay`.
 
     Parameters
     ----------
@@ -131,7 +139,7 @@ def replay_requests(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray
     Raises
     ------
     ValueError
-        If the policy has no compiled form.
+        If the policy has no compiled form, the capacity is negative, or under ``min`` the next turns contradict the turns.
     """
     if policy.name == "min":
         return _replay_min(turns, hbm_blocks)
@@ -145,20 +153,23 @@ def request_victims(turns: Turns, policy: Policy, hbm_blocks: int) -> np.ndarray
 
 
 def _replay(turns: Turns, policy: Policy, hbm_blocks: int, cxl_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
+    require_capacities(hbm_blocks=hbm_blocks, cxl_blocks=cxl_blocks)
     counts = np.zeros((5, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 3), dtype=np.int64)
-    _run_revision2(*_settings(turns, policy, REVISION2), turns.context_blocks, hbm_blocks, cxl_blocks, counts, trail)
+    _run_revision2(*_settings(turns, policy, KINDS_REVISION2), turns.context_blocks, hbm_blocks, cxl_blocks, counts, trail)
     return counts, trail
 
 
 def _replay_policy(turns: Turns, policy: Policy, hbm_blocks: int, record: int) -> tuple[np.ndarray, np.ndarray]:
+    require_capacities(hbm_blocks=hbm_blocks)
     counts = np.zeros((2, len(turns.session)), dtype=np.int64)
     trail = np.zeros((record, 3), dtype=np.int64)
-    _run_requests(*_settings(turns, policy, REQUESTS), turns.context_blocks, hbm_blocks, counts, trail)
+    _run_requests(*_settings(turns, policy, KINDS_REQUESTS), turns.context_blocks, hbm_blocks, counts, trail)
     return counts, trail
 
 
 def _replay_min(turns: Turns, hbm_blocks: int) -> np.ndarray:
+    require_capacities(hbm_blocks=hbm_blocks)
     hits = np.zeros(len(turns.session), dtype=np.int64)
     wrong = _run_min(
         turns.prefix_blocks,
@@ -171,6 +182,7 @@ def _replay_min(turns: Turns, hbm_blocks: int) -> np.ndarray:
         hbm_blocks,
         hits,
     )
+    # The next turns are derived from the turns: what is guarded is the derivation.
     if wrong != DONE:
         raise ValueError(f"turn {wrong} reads session {turns.session[wrong]}; the next turns given say otherwise")
     return hits
@@ -181,15 +193,7 @@ def _settings(turns: Turns, policy: Policy, kinds: dict[str, int]) -> tuple:
     if policy.name not in kinds:
         raise ValueError(f"policy {policy.name!r}: expected one of {', '.join(kinds)}")
     workload = turns.prefix_blocks, turns.first_block, turns.session, turns.growth_blocks
-    return kinds[policy.name], policy.persistent, *_decay(policy.alpha, len(turns.session)), *workload
-
-
-@lru_cache(maxsize=64)
-def _decay(alpha: float | None, turns: int) -> tuple[float, np.ndarray, float]:
-    """Weight of the newest touch, decay by elapsed turns, and decay rate."""
-    if alpha is None:
-        return 0.0, np.ones(1), 0.0
-    return alpha, np.array([(1 - alpha) ** elapsed for elapsed in range(turns + 1)]), -math.log(1 - alpha)
+    return kinds[policy.name], policy.persistent, *decay(policy.alpha, len(turns.session)), *workload
 
 
 def _one_by_one(trail: np.ndarray) -> np.ndarray:
@@ -203,11 +207,17 @@ def _one_by_one(trail: np.ndarray) -> np.ndarray:
 # Extents: taking and giving back, rings, the heap.
 
 
+@compiled_inline
+def _is_ring(kind):
+    """Whether the queue of HBM is a ring, from the next victim (SIEVE: the oldest) to the newest; else it is a heap."""
+    return kind <= SIEVE
+
+
 @compiled_inner
-def _begin(ext, pool, rings):
+def _begin(ext, counters, rings):
     """Close the rings; all other extents are to be had."""
-    pool[:] = 0
-    pool[USED], pool[SPARE], pool[FREE] = rings, len(ext) - rings, -1
+    counters[:] = 0
+    counters[USED], counters[SPARE], counters[FREE] = rings, len(ext) - rings, -1
     for ring in range(rings):
         ext[ring].first = ext[ring].stop = -1
         ext[ring].left = ext[ring].right = ring
@@ -216,34 +226,34 @@ def _begin(ext, pool, rings):
 
 
 @compiled_inner
-def _fill(ext, pool, prefix_blocks, first_block, context_blocks):
+def _fill(ext, counters, prefix_blocks, first_block, context_blocks):
     """One extent a context and one for the prefix, nothing resident; return how many rings there are."""
     rings = SESSIONS + len(context_blocks) + 1
-    _begin(ext, pool, rings)
+    _begin(ext, counters, rings)
     for session in range(len(context_blocks)):
         if context_blocks[session] > 0:
-            _append(ext, pool, SESSIONS + session, first_block[session], first_block[session] + context_blocks[session])
+            _append(ext, counters, SESSIONS + session, first_block[session], first_block[session] + context_blocks[session])
     if prefix_blocks > 0:
-        _append(ext, pool, rings - 1, 0, prefix_blocks)
+        _append(ext, counters, rings - 1, 0, prefix_blocks)
     return rings
 
 
 @compiled_inner
-def _take(ext, pool):
-    extent = pool[FREE]
+def _take(ext, counters):
+    extent = counters[FREE]
     if extent >= 0:
-        pool[FREE] = ext[extent].right
+        counters[FREE] = ext[extent].right
     else:
-        extent = pool[USED]
-        pool[USED] += 1
-    pool[SPARE] -= 1
+        extent = counters[USED]
+        counters[USED] += 1
+    counters[SPARE] -= 1
     return extent
 
 
 @compiled_inner
-def _append(ext, pool, ring, first, stop):
+def _append(ext, counters, ring, first, stop):
     """A new extent at the end of a session, in no tier."""
-    extent = _take(ext, pool)
+    extent = _take(ext, counters)
     ext[extent].first, ext[extent].stop = first, stop
     ext[extent].resident = ext[extent].cached = ext[extent].visited = False
     ext[extent].score = ext[extent].key = 0.0
@@ -255,9 +265,9 @@ def _append(ext, pool, ring, first, stop):
 
 
 @compiled_inner
-def _cut(ext, pool, extent, blocks):
+def _cut(ext, counters, extent, blocks):
     """Cut the first blocks off, into an extent of their own on the left, older in CXL; it is in no queue of HBM yet."""
-    part = _take(ext, pool)
+    part = _take(ext, counters)
     ext[part] = ext[extent]
     ext[part].stop = ext[extent].first = ext[extent].first + blocks
     ext[extent].stamp += blocks
@@ -270,15 +280,15 @@ def _cut(ext, pool, extent, blocks):
 
 
 @compiled_inner
-def _drop(ext, pool, extent):
+def _drop(ext, counters, extent):
     """Give an extent back that has left every queue of HBM."""
     left, right = ext[extent].left, ext[extent].right
     ext[left].right, ext[right].left = right, left
     if ext[extent].cached:
         _unlink_cxl(ext, extent)
-    ext[extent].right = pool[FREE]
-    pool[FREE] = extent
-    pool[SPARE] += 1
+    ext[extent].right = counters[FREE]
+    counters[FREE] = extent
+    counters[SPARE] += 1
 
 
 @compiled_inner
@@ -354,30 +364,30 @@ def _settle(ext, heap, size, extent, place):
 
 
 @compiled_inner
-def _enqueue(kind, ext, heap, pool, extent, newer):
+def _enqueue(kind, ext, heap, counters, extent, newer):
     """Enter the queue of HBM: a ring, before `newer`, or the heap."""
-    if kind <= SIEVE:
+    if _is_ring(kind):
         _link(ext, extent, newer)
     else:
-        _rise(ext, heap, extent, pool[QUEUED])
-        pool[QUEUED] += 1
+        _rise(ext, heap, extent, counters[QUEUED])
+        counters[QUEUED] += 1
 
 
 @compiled_inner
-def _dequeue(kind, ext, heap, pool, extent):
-    if kind <= SIEVE:
+def _dequeue(kind, ext, heap, counters, extent):
+    if _is_ring(kind):
         _unlink(ext, extent)
-        if pool[HAND] == extent:
-            pool[HAND] = ext[extent].newer
+        if counters[HAND] == extent:
+            counters[HAND] = ext[extent].newer
     else:
-        pool[QUEUED] -= 1
-        last = heap[pool[QUEUED]]
+        counters[QUEUED] -= 1
+        last = heap[counters[QUEUED]]
         if last != extent:
-            _settle(ext, heap, pool[QUEUED], last, ext[extent].place)
+            _settle(ext, heap, counters[QUEUED], last, ext[extent].place)
 
 
 @compiled_inner
-def _join_left(kind, ext, heap, pool, extent):
+def _join_left(kind, ext, heap, counters, extent):
     """Make an extent one with its left neighbour if the two can be one; return the one that its blocks are in now."""
     left = ext[extent].left
     if (
@@ -390,15 +400,15 @@ def _join_left(kind, ext, heap, pool, extent):
     ):
         return extent
     if ext[extent].resident:
-        if kind <= SIEVE:
+        if _is_ring(kind):
             # SIEVE's hand stands between extents, never inside one.
-            if ext[left].newer != extent or ext[left].visited != ext[extent].visited or pool[HAND] == extent:
+            if ext[left].newer != extent or ext[left].visited != ext[extent].visited or counters[HAND] == extent:
                 return extent
         elif ext[left].stamp + ext[left].stop - ext[left].first != ext[extent].stamp:
             return extent
-        _dequeue(kind, ext, heap, pool, extent)
+        _dequeue(kind, ext, heap, counters, extent)
     ext[left].stop = ext[extent].stop
-    _drop(ext, pool, extent)
+    _drop(ext, counters, extent)
     return left
 
 
@@ -417,13 +427,13 @@ def _touch(kind, alpha, decay, rate, score, touched, turn):
 @compiled_inner
 def _continues(kind, ext, left, state):
     """Whether a run of misses that begins where a resident extent ends continues it: same state, nothing in between in the queue."""
-    if kind <= SIEVE:
+    if _is_ring(kind):
         return ext[left].newer == QUEUE and not ext[left].visited
     return ext[left].score == state[0] and ext[left].touched == state[1]
 
 
 @compiled_inner
-def _renew(kind, ext, heap, pool, extent, state, stamp):
+def _renew(kind, ext, heap, counters, extent, state, stamp):
     """Touch an extent that is resident."""
     if kind == LRU:
         if ext[extent].newer != QUEUE:
@@ -431,53 +441,53 @@ def _renew(kind, ext, heap, pool, extent, state, stamp):
             _link(ext, extent, QUEUE)
     elif kind == SIEVE:
         ext[extent].visited = True
-    elif kind > SIEVE:
+    elif not _is_ring(kind):
         ext[extent].score, ext[extent].touched, ext[extent].key = state
         ext[extent].stamp = stamp
-        _settle(ext, heap, pool[QUEUED], extent, ext[extent].place)
+        _settle(ext, heap, counters[QUEUED], extent, ext[extent].place)
 
 
 @compiled_inner
-def _admit(kind, ext, heap, pool, extent, blocks, state, stamp):
+def _admit(kind, ext, heap, counters, extent, blocks, state, stamp):
     """Make the first blocks of an extent resident."""
-    pool[RESIDENT] += blocks
+    counters[RESIDENT] += blocks
     left, whole = ext[extent].left, blocks == ext[extent].stop - ext[extent].first
     # Mostly they continue what was admitted just before: then the border moves, and no extent is made.
     if (
-        pool[HAND] != NEXT
+        counters[HAND] != NEXT
         and ext[left].resident
         and ext[left].stop == ext[extent].first
         and ext[left].cached == ext[extent].cached
         and (not ext[left].cached or ext[left].cxl_newer == extent)
         and _continues(kind, ext, left, state)
-        and (kind <= SIEVE or ext[left].stamp + ext[left].stop - ext[left].first == stamp)
+        and (_is_ring(kind) or ext[left].stamp + ext[left].stop - ext[left].first == stamp)
     ):
         ext[left].stop += blocks
         if whole:
-            _drop(ext, pool, extent)
+            _drop(ext, counters, extent)
         else:
             ext[extent].first += blocks
         return
-    part = extent if whole else _cut(ext, pool, extent, blocks)
+    part = extent if whole else _cut(ext, counters, extent, blocks)
     ext[part].resident, ext[part].visited = True, False
     ext[part].score, ext[part].touched, ext[part].key = state
     ext[part].stamp = stamp
-    _enqueue(kind, ext, heap, pool, part, QUEUE)
-    if pool[HAND] == NEXT:
-        pool[HAND] = part
+    _enqueue(kind, ext, heap, counters, part, QUEUE)
+    if counters[HAND] == NEXT:
+        counters[HAND] = part
 
 
 @compiled_inner
-def _evict(kind, persistent, ext, heap, pool, extent, blocks):
+def _evict(kind, persistent, ext, heap, counters, extent, blocks):
     """Take the first blocks of an extent out of HBM; return the extent that they are now."""
-    pool[RESIDENT] -= blocks
+    counters[RESIDENT] -= blocks
     if blocks == ext[extent].stop - ext[extent].first:
         part = extent
-        _dequeue(kind, ext, heap, pool, extent)
+        _dequeue(kind, ext, heap, counters, extent)
     else:
-        part = _cut(ext, pool, extent, blocks)
-        if kind > SIEVE:
-            _sink(ext, heap, pool[QUEUED], extent, ext[extent].place)
+        part = _cut(ext, counters, extent, blocks)
+        if not _is_ring(kind):
+            _sink(ext, heap, counters[QUEUED], extent, ext[extent].place)
     ext[part].resident = ext[part].visited = False
     if not persistent:
         ext[part].score, ext[part].touched = 0.0, 0
@@ -494,29 +504,29 @@ def _record(trail, recorded, turn, first, blocks):
 
 
 @compiled_inner
-def _next_victim(kind, ext, pool):
+def _next_victim(kind, ext, counters):
     """The extent whose first block goes next, of a queue that is a ring."""
     if kind != SIEVE:
         return ext[QUEUE].newer
-    hand = pool[HAND] if pool[HAND] != QUEUE else ext[QUEUE].newer
+    hand = counters[HAND] if counters[HAND] != QUEUE else ext[QUEUE].newer
     while ext[hand].visited:
         ext[hand].visited = False
         hand = ext[hand].newer if ext[hand].newer != QUEUE else ext[QUEUE].newer
-    pool[HAND] = hand
+    counters[HAND] = hand
     return hand
 
 
 @compiled_inner
-def _pass_through(persistent, ext, pool, extent, blocks, state):
+def _pass_through(persistent, ext, counters, extent, blocks, state):
     """Let the first blocks of an extent be touched and go at once; return the extent that they are now."""
-    part = extent if blocks == ext[extent].stop - ext[extent].first else _cut(ext, pool, extent, blocks)
+    part = extent if blocks == ext[extent].stop - ext[extent].first else _cut(ext, counters, extent, blocks)
     if persistent:
         ext[part].score, ext[part].touched, _ = state
     return part
 
 
 @compiled_inner
-def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
+def _renew_in_cxl(kind, ext, heap, counters, extent, first, capacity):
     """Touch the blocks from `first` to the end of an extent in CXL, in order; over capacity CXL drops its oldest."""
     if capacity == 0:
         return
@@ -530,24 +540,51 @@ def _renew_in_cxl(kind, ext, heap, pool, extent, first, capacity):
             _unlink_cxl(ext, piece)
         else:
             ext[piece].cached = True
-            pool[CACHED] += ext[piece].stop - ext[piece].first
+            counters[CACHED] += ext[piece].stop - ext[piece].first
         _link_cxl(ext, piece, CXL)
         if piece == extent:
             break
         piece = ext[piece].right
-    while pool[CACHED] > capacity:
+    while counters[CACHED] > capacity:
         oldest = ext[CXL].cxl_newer
-        over, length = pool[CACHED] - capacity, ext[oldest].stop - ext[oldest].first
+        over, length = counters[CACHED] - capacity, ext[oldest].stop - ext[oldest].first
         if over < length:
-            part = _cut(ext, pool, oldest, over)
+            part = _cut(ext, counters, oldest, over)
             if ext[part].resident:
-                if kind > SIEVE:
-                    _sink(ext, heap, pool[QUEUED], oldest, ext[oldest].place)
-                _enqueue(kind, ext, heap, pool, part, oldest)
+                if not _is_ring(kind):
+                    _sink(ext, heap, counters[QUEUED], oldest, ext[oldest].place)
+                _enqueue(kind, ext, heap, counters, part, oldest)
             oldest = part
         _unlink_cxl(ext, oldest)
         ext[oldest].cached = False
-        pool[CACHED] -= min(over, length)
+        counters[CACHED] -= min(over, length)
+
+
+@compiled_inline
+def _is_next_victim(kind, ext, victim, state, stamp):
+    """Whether a block of that state and stamp would leave before the blocks of `victim`: of a ring the newest leaves last."""
+    if victim == NONE:
+        return True
+    return not _is_ring(kind) and (state[2] < ext[victim].key or (state[2] == ext[victim].key and stamp < ext[victim].stamp))
+
+
+@compiled_inline
+def _exchange_revision2(kind, ext, heap, counters, extent, first, state):
+    """How HBM that is full takes the blocks of a run from `first` to the end of their extent, as far as one extent gives way.
+
+    Return the extent that gives way, how many blocks come, how many of that extent's leave, and how many of the run then go as they
+    come; the rest of it stays.
+    """
+    victim = ext[QUEUE].newer if _is_ring(kind) else heap[0] if counters[QUEUED] > 0 else NONE
+    length, left = ext[extent].stop - first, ext[extent].left
+    if _is_next_victim(kind, ext, victim, state, first):
+        return victim, length, 0, length
+    if victim == left and _continues(kind, ext, left, state):
+        # The run's own predecessors are the smallest: it slides through them.
+        leaving = min(length, ext[left].stop - ext[left].first)
+        return victim, length, leaving, length - leaving
+    leaving = min(length, ext[victim].stop - ext[victim].first)
+    return victim, leaving, leaving, 0
 
 
 @compiled_inner
@@ -566,22 +603,28 @@ def _revision2(
     cxl_blocks,
     ext,
     heap,
-    pool,
+    counters,
     runs,
     waiting,
     counts,
     trail,
 ):
-    """False if there were not extents enough."""
-    rings = _fill(ext, pool, prefix_blocks, first_block, context_blocks)
+    """Replay all turns under Revision 2; False if there were not extents enough.
+
+    A *run* is extents of one turn that follow each other and do not hit; they have one source: fetched, recomputed, or generated.
+    ``runs[source]`` is how many runs of it the turn has, and how many blocks; the last extent of each run and its first block wait in
+    ``waiting[source, run]`` until the pass over the context is over. What is generated is one run, and does not wait.
+
+    ``counts[:, turn]`` becomes hits, fetched, recomputed, evictions, evictions from the read set. `trail` takes (turn, first victim,
+    victims) of each eviction in order, as many as it has rows.
+    """
+    rings = _fill(ext, counters, prefix_blocks, first_block, context_blocks)
     recorded = 0
 
     for turn in range(len(sessions)):
         session = sessions[turn]
         ring = SESSIONS + session
         hits = evicted = from_read_set = 0
-        # What is read and not resident, first what is fetched, then what is recomputed: how many runs, and how many blocks; the last
-        # extent of each run and its first block wait in `waiting`. What is generated is one run more.
         runs[:] = 0
         for part in range(2):
             end = rings - 1 if part == 0 else ring
@@ -591,12 +634,12 @@ def _revision2(
                 if ext[extent].resident:
                     hits += ext[extent].stop - ext[extent].first
                     state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
-                    _renew(kind, ext, heap, pool, extent, state, ext[extent].first)
-                    _join_left(kind, ext, heap, pool, extent)
+                    _renew(kind, ext, heap, counters, extent, state, ext[extent].first)
+                    _join_left(kind, ext, heap, counters, extent)
                 else:
                     source = 0 if ext[extent].cached else 1
                     runs[source, 1] += ext[extent].stop - ext[extent].first
-                    if _join_left(kind, ext, heap, pool, extent) == extent:
+                    if _join_left(kind, ext, heap, counters, extent) == extent:
                         waiting[source, runs[source, 0], 0], waiting[source, runs[source, 0], 1] = extent, ext[extent].first
                         runs[source, 0] += 1
                 extent = following
@@ -610,53 +653,41 @@ def _revision2(
                 else:
                     last = ext[ring].left
                     first = ext[last].stop if last != ring else first_block[session]
-                    if pool[SPARE] < ROOM:
+                    if counters[SPARE] < ROOM:
                         return False
-                    extent = _append(ext, pool, ring, first, first + growth)
+                    extent = _append(ext, counters, ring, first, first + growth)
                 stop = ext[extent].stop
                 while first < stop:
-                    if pool[SPARE] < ROOM:
+                    if counters[SPARE] < ROOM:
                         return False
                     # Drops from CXL may have cut the run; an extent's id stays with its last blocks.
                     while ext[extent].first > first:
                         extent = ext[extent].left
-                    following, left = ext[extent].right, ext[extent].left
+                    following = ext[extent].right
                     length = ext[extent].stop - first
                     state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
-                    if pool[RESIDENT] < hbm_blocks:
-                        moved = min(length, hbm_blocks - pool[RESIDENT])
-                        _admit(kind, ext, heap, pool, extent, moved, state, first)
+                    if counters[RESIDENT] < hbm_blocks:
+                        moved = min(length, hbm_blocks - counters[RESIDENT])
+                        _admit(kind, ext, heap, counters, extent, moved, state, first)
                     else:
-                        # Blocks that leave `victim`, then blocks of the run that go as they come, then blocks that stay.
-                        victim = ext[QUEUE].newer if kind <= SIEVE else heap[0] if pool[QUEUED] > 0 else QUEUE
-                        moved, leaving, passing = length, 0, 0
-                        if victim == QUEUE or (
-                            kind > SIEVE and (state[2] < ext[victim].key or (state[2] == ext[victim].key and first < ext[victim].stamp))
-                        ):
-                            passing = moved
-                        elif victim == left and _continues(kind, ext, left, state):
-                            # The run's own predecessors are the smallest: it slides through them.
-                            leaving = min(moved, ext[left].stop - ext[left].first)
-                            passing = moved - leaving
-                        else:
-                            moved = leaving = min(length, ext[victim].stop - ext[victim].first)
-                        out, first_out = QUEUE, ext[victim].first
+                        victim, moved, leaving, passing = _exchange_revision2(kind, ext, heap, counters, extent, first, state)
+                        out, first_out = NONE, ext[victim].first
                         if leaving > 0:
-                            out = _evict(kind, persistent, ext, heap, pool, victim, leaving)
+                            out = _evict(kind, persistent, ext, heap, counters, victim, leaving)
                             if first_out < prefix_blocks or first_block[session] <= first_out < first_block[session + 1]:
                                 from_read_set += leaving
                             recorded = _record(trail, recorded, turn, first_out, leaving)
-                        passed = QUEUE
+                        passed = NONE
                         if passing > 0:
-                            passed = _pass_through(persistent, ext, pool, extent, passing, state)
+                            passed = _pass_through(persistent, ext, counters, extent, passing, state)
                             from_read_set += passing
                             recorded = _record(trail, recorded, turn, first, passing)
                         if moved > passing:
-                            _admit(kind, ext, heap, pool, extent, moved - passing, state, first + passing)
+                            _admit(kind, ext, heap, counters, extent, moved - passing, state, first + passing)
                         if leaving > 0:
-                            _renew_in_cxl(kind, ext, heap, pool, out, first_out, cxl_blocks)
+                            _renew_in_cxl(kind, ext, heap, counters, out, first_out, cxl_blocks)
                         if passing > 0:
-                            _renew_in_cxl(kind, ext, heap, pool, passed, first, cxl_blocks)
+                            _renew_in_cxl(kind, ext, heap, counters, passed, first, cxl_blocks)
                         evicted += leaving + passing
                     if moved == length:
                         extent = following
@@ -664,6 +695,29 @@ def _revision2(
         counts[0, turn], counts[1, turn], counts[2, turn] = hits, runs[0, 1], runs[1, 1]
         counts[3, turn], counts[4, turn] = evicted, from_read_set
     return True
+
+
+@compiled_inline
+def _exchange_requests(kind, persistent, ext, heap, counters, extent, state, clock):
+    """How HBM that is full takes an extent of misses, as far as one extent gives way; returns what :func:`_exchange_revision2` does."""
+    victim = _next_victim(kind, ext, counters) if _is_ring(kind) else heap[0]
+    length, left, right = ext[extent].stop - ext[extent].first, ext[extent].left, ext[extent].right
+    victim_blocks = ext[victim].stop - ext[victim].first
+    if (
+        victim == left
+        and _continues(kind, ext, left, state)
+        and (_is_ring(kind) or ext[left].stamp + victim_blocks == clock)
+        and (kind != SIEVE or victim_blocks > 1)
+    ):
+        # The run's own predecessors are the next to go: it slides through them.
+        leaving = min(length, victim_blocks)
+        return victim, length, leaving, length - leaving
+    if victim == right and not persistent and (_is_ring(kind) or ext[victim].key <= state[2]):
+        # The run's own next extent, not yet read: the gap moves through it.
+        return victim, victim_blocks, victim_blocks, 0
+    # Once a block of the run is in, it is the next to go if its key is the smallest.
+    leaving = 1 if not _is_ring(kind) and state[2] < ext[victim].key else min(length, victim_blocks)
+    return victim, leaving, leaving, 0
 
 
 @compiled_inner
@@ -681,12 +735,19 @@ def _requests(
     hbm_blocks,
     ext,
     heap,
-    pool,
+    counters,
     counts,
     trail,
 ):
-    """False if there were not extents enough."""
-    rings = _fill(ext, pool, prefix_blocks, first_block, context_blocks)
+    """Replay all turns request by request; False if there were not extents enough.
+
+    What a turn appends joins its session first, then prefix and session are read extent by extent; `clock` counts requests, and a block's
+    stamp is the request that touched it last. Extents that follow each other and miss are made one, a *run*, before they are admitted.
+
+    ``counts[:, turn]`` becomes hits and evictions. `trail` takes (turn, first victim, victims) of each eviction in order, as many as it
+    has rows.
+    """
+    rings = _fill(ext, counters, prefix_blocks, first_block, context_blocks)
     clock = recorded = 0
 
     for turn in range(len(sessions)):
@@ -695,9 +756,9 @@ def _requests(
         if growth_blocks[turn] > 0:
             last = ext[ring].left
             first = ext[last].stop if last != ring else first_block[sessions[turn]]
-            if pool[SPARE] < ROOM:
+            if counters[SPARE] < ROOM:
                 return False
-            _append(ext, pool, ring, first, first + growth_blocks[turn])
+            _append(ext, counters, ring, first, first + growth_blocks[turn])
         for part in range(2):
             end = rings - 1 if part == 0 else ring
             extent = ext[end].right
@@ -706,52 +767,36 @@ def _requests(
                 state = _touch(kind, alpha, decay, rate, ext[extent].score, ext[extent].touched, turn)
                 if ext[extent].resident:
                     hits += length
-                    _renew(kind, ext, heap, pool, extent, state, clock)
+                    _renew(kind, ext, heap, counters, extent, state, clock)
                     clock += length
-                    extent = ext[_join_left(kind, ext, heap, pool, extent)].right
+                    extent = ext[_join_left(kind, ext, heap, counters, extent)].right
                     continue
                 if hbm_blocks == 0:
                     extent = ext[extent].right
                     continue
                 right = ext[extent].right
-                if right != end and _join_left(kind, ext, heap, pool, right) == extent:
+                if right != end and _join_left(kind, ext, heap, counters, right) == extent:
                     continue
-                if pool[SPARE] < ROOM:
+                if counters[SPARE] < ROOM:
                     return False
                 moved, passing = length, 0
-                if pool[RESIDENT] < hbm_blocks:
-                    moved = min(length, hbm_blocks - pool[RESIDENT])
+                if counters[RESIDENT] < hbm_blocks:
+                    moved = min(length, hbm_blocks - counters[RESIDENT])
                 else:
-                    # Blocks leave `victim`, then blocks of the run go after they have come, then blocks stay.
-                    victim = _next_victim(kind, ext, pool) if kind <= SIEVE else heap[0]
-                    left, victim_blocks = ext[extent].left, ext[victim].stop - ext[victim].first
-                    if (
-                        victim == left
-                        and _continues(kind, ext, left, state)
-                        and (kind <= SIEVE or ext[left].stamp + victim_blocks == clock)
-                        and (kind != SIEVE or victim_blocks > 1)
-                    ):
-                        # The run's own predecessors are the next to go: it slides through them.
-                        leaving = min(length, victim_blocks)
-                        passing = length - leaving
-                    elif victim == right and not persistent and (kind <= SIEVE or ext[victim].key <= state[2]):
-                        # The run's own next extent, not yet read: the gap moves through it.
-                        moved = leaving = victim_blocks
-                    else:
-                        # Once a block of the run is in, it is the next to go if its key is the smallest.
-                        moved = leaving = 1 if kind > SIEVE and state[2] < ext[victim].key else min(length, victim_blocks)
+                    victim, moved, leaving, passing = _exchange_requests(kind, persistent, ext, heap, counters, extent, state, clock)
+                    victim_blocks = ext[victim].stop - ext[victim].first
                     recorded = _record(trail, recorded, turn, ext[victim].first, leaving)
                     recorded = _record(trail, recorded, turn, ext[extent].first, passing)
                     newest = kind == SIEVE and ext[victim].newer == QUEUE
-                    _join_left(kind, ext, heap, pool, _evict(kind, persistent, ext, heap, pool, victim, leaving))
+                    _join_left(kind, ext, heap, counters, _evict(kind, persistent, ext, heap, counters, victim, leaving))
                     if newest and leaving == victim_blocks and moved > 1:
                         # The hand leaves what was the newest extent when a block of the run is already behind it.
-                        pool[HAND] = NEXT
+                        counters[HAND] = NEXT
                     if passing > 0:
-                        _pass_through(persistent, ext, pool, extent, passing, state)
+                        _pass_through(persistent, ext, counters, extent, passing, state)
                     evicted += leaving + passing
                 following = ext[extent].right if moved - passing == ext[extent].stop - ext[extent].first else extent
-                _admit(kind, ext, heap, pool, extent, moved - passing, state, clock + passing)
+                _admit(kind, ext, heap, counters, extent, moved - passing, state, clock + passing)
                 clock += moved
                 extent = following
         counts[0, turn], counts[1, turn] = hits, evicted
@@ -759,18 +804,19 @@ def _requests(
 
 
 @compiled_inner
-def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next_turn, hbm_blocks, ext, heap, pool, hits):
-    """Belady's MIN, block by block in one pass; return the first turn that contradicts the next turns given, else DONE or NO_ROOM.
+def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next_turn, hbm_blocks, ext, heap, counters, hits):
+    """Belady's MIN, request by request; return the first turn that contradicts the next turns given, else DONE or NO_ROOM.
 
     `context` and `due` are the blocks and the next turn of each session, and are changed.
 
-    Only resident extents are kept. All blocks of a session have their next request in the same turn, the last of them last, so the
-    victim is the last block of the session that returns last. Two sessions are cut by the pass: the one being read and the prefix,
-    whose blocks up to here return later, and from here on in this turn. From farthest to nearest: sessions by next turn, the one being
-    read up to here among them; the prefix up to here; the session from here; the prefix from here.
+    Only resident extents are kept; a ring is ``resident`` if it stands in the heap, for its session. All blocks of a session have their
+    next request in the same turn, the last of them last, so the victim is the last block of the session that returns last. Two sessions
+    are cut by the pass: the one being read and the prefix, whose blocks up to here return later, and from here on in this turn. From
+    farthest to nearest: sessions by next turn, the one being read up to here among them; the prefix up to here; the session from here;
+    the prefix from here.
     """
     count = len(context)
-    _begin(ext, pool, count + 1)
+    _begin(ext, counters, count + 1)
 
     for turn in range(len(sessions)):
         session = sessions[turn]
@@ -780,7 +826,7 @@ def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next
         hits[turn] = 0
         # The heap has the rings of the sessions that have blocks resident and are not read now, by next turn, farthest first.
         if ext[session].resident:
-            _dequeue(EMA, ext, heap, pool, session)
+            _dequeue(HEAP, ext, heap, counters, session)
             ext[session].resident = False
         context[session] += growth_blocks[turn]
         for part in range(2):
@@ -798,13 +844,13 @@ def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next
                 misses = (stop if ahead == ring else ext[ahead].first) - first
                 if hbm_blocks == 0:
                     break
-                if pool[SPARE] < ROOM:
+                if counters[SPARE] < ROOM:
                     return NO_ROOM
-                if pool[RESIDENT] < hbm_blocks:
-                    moved = min(misses, hbm_blocks - pool[RESIDENT])
-                    pool[RESIDENT] += moved
+                if counters[RESIDENT] < hbm_blocks:
+                    moved = min(misses, hbm_blocks - counters[RESIDENT])
+                    counters[RESIDENT] += moved
                 else:
-                    farthest = due[heap[0]] if pool[QUEUED] > 0 else -1
+                    farthest = due[heap[0]] if counters[QUEUED] > 0 else -1
                     own = -1 if behind == ring else due[session] if part == 1 else turn
                     if own > farthest:
                         # Each block of the run is the next to go once it is in: the last one stays, for one that was there before.
@@ -825,17 +871,17 @@ def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next
                     if ext[victim].stop == ext[victim].first:
                         if victim == behind:
                             behind = ext[victim].left
-                        _drop(ext, pool, victim)
+                        _drop(ext, counters, victim)
                         if farthest >= 0 and ext[heap[0]].left == heap[0]:
                             ext[heap[0]].resident = False
-                            _dequeue(EMA, ext, heap, pool, heap[0])
+                            _dequeue(HEAP, ext, heap, counters, heap[0])
                     if own > farthest:
                         moved = 1
                 if behind != ring and ext[behind].stop == first:
                     ext[behind].stop += moved
                 else:
                     ahead = ext[behind].right
-                    extent = _take(ext, pool)
+                    extent = _take(ext, counters)
                     ext[extent].first, ext[extent].stop = first, first + moved
                     ext[extent].cached = False
                     ext[extent].left, ext[extent].right = behind, ahead
@@ -844,7 +890,7 @@ def _min(prefix_blocks, first_block, sessions, growth_blocks, context, due, next
                 first += moved
         if ext[session].left != session:
             ext[session].resident, ext[session].key, ext[session].stamp = True, -float(due[session]), session
-            _enqueue(EMA, ext, heap, pool, session, QUEUE)
+            _enqueue(HEAP, ext, heap, counters, session, NONE)
     for foreseen in due:
         if foreseen < len(sessions):
             return foreseen
@@ -860,7 +906,7 @@ def _run_revision2(kind, persistent, alpha, decay, rate, prefix, first, sessions
     runs = np.zeros((3, 2), np.int64)
     done = False
     while not done:
-        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
+        ext, heap, counters = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(COUNTERS, np.int64)
         waiting = np.zeros((2, size, 2), np.int64)
         done = _revision2(
             kind,
@@ -877,7 +923,7 @@ def _run_revision2(kind, persistent, alpha, decay, rate, prefix, first, sessions
             cxl_blocks,
             ext,
             heap,
-            pool,
+            counters,
             runs,
             waiting,
             counts,
@@ -891,7 +937,7 @@ def _run_requests(kind, persistent, alpha, decay, rate, prefix, first, sessions,
     size = EXTENTS * (len(context) + ROOM)
     done = False
     while not done:
-        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
+        ext, heap, counters = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(COUNTERS, np.int64)
         done = _requests(
             kind,
             persistent,
@@ -906,7 +952,7 @@ def _run_requests(kind, persistent, alpha, decay, rate, prefix, first, sessions,
             hbm_blocks,
             ext,
             heap,
-            pool,
+            counters,
             counts,
             trail,
         )
@@ -918,7 +964,7 @@ def _run_min(prefix, first, context, sessions, growth, first_turn, next_turn, hb
     size = EXTENTS * (len(context) + ROOM)
     ended = NO_ROOM
     while ended == NO_ROOM:
-        ext, heap, pool = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(7, np.int64)
-        ended = _min(prefix, first, sessions, growth, context.copy(), first_turn.copy(), next_turn, hbm_blocks, ext, heap, pool, hits)
+        ext, heap, counters = np.zeros(size, EXTENT), np.zeros(size, np.int32), np.zeros(COUNTERS, np.int64)
+        ended = _min(prefix, first, sessions, growth, context.copy(), first_turn.copy(), next_turn, hbm_blocks, ext, heap, counters, hits)
         size *= 4
     return ended

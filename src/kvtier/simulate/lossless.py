@@ -1,11 +1,11 @@
-"""Lossless residency in plain Python: what a turn reads stays in HBM while the turn is served, at the cost of one integer a session.
+"""Residency that is lossless except in turns larger than HBM, in plain Python, at the cost of one integer a session.
 
-Semantics. Turn t of session s reads Read(t): the prefix, all blocks of s, and the blocks that it generates. The context is looked up
-first: its resident blocks are the hits. Then hits are touched, misses and generated blocks are admitted. All of Read(t) is pinned, so
-victims are blocks of other sessions: the smallest key first, ties to the session touched longest ago, and in a session to the deepest
-block. The prefix is in every Read(t) and never leaves. If Read(t) is larger than HBM, every other session leaves, the first blocks of
-(prefix, session, generated) that fill HBM stay, and the deeper ones are *streamed*: read or made, not admitted. A streamed block of
-the context is a miss. Contexts only grow, so it is streamed for good, and whether it has a state makes no difference.
+Semantics. Turn t of session s reads Read(t): the prefix, all blocks of s, and the blocks that it generates. The context is looked up first:
+its resident blocks are the hits. Then hits are touched, misses and generated blocks are admitted. All of Read(t) is pinned, so victims are
+blocks of other sessions: the smallest key first, ties to the session touched longest ago, and in a session to the deepest block. The prefix
+is in every Read(t) and never leaves. If Read(t) is larger than HBM, every other session leaves, the first blocks of (prefix, session,
+generated) that fill HBM stay, and the deeper ones are *streamed*: read or made, not admitted, generated blocks among them. A streamed block
+of the context is a miss. Contexts only grow, so it is streamed for good, and whether it has a state makes no difference.
 
 Why it is exact, block by block, at a few steps an evicted interval:
 
@@ -37,7 +37,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from kvtier.simulate.policies import Policy
+from kvtier.simulate.metrics import require_capacities
+from kvtier.simulate.policies import Policy, decay
 from kvtier.workload.turns import Turns
 
 OnEvict = Callable[[int, int, int, int], None]
@@ -107,8 +108,8 @@ class _DecayedFrequency:
     """Key of EMA: K = ln s + t·(−ln(1 − α)), as in Revision 2."""
 
     def __init__(self, alpha: float, turns: int) -> None:
-        self.alpha, self.rate = alpha, -math.log(1 - alpha)
-        self.decay = [(1 - alpha) ** elapsed for elapsed in range(turns)]
+        self.alpha, left, self.rate = decay(alpha, turns)
+        self.decay = left.tolist()
 
     def start(self, session: _Session) -> None:
         # What a touch makes of no score: α + (1 − α)·0, exactly.
@@ -154,12 +155,13 @@ def simulate(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: OnEvict | 
     ValueError
         If the policy is another one, or the capacity is negative.
     """
-    if hbm_blocks < 0:
-        raise ValueError(f"hbm_blocks {hbm_blocks}: expected 0 or more")
+    require_capacities(hbm_blocks=hbm_blocks)
     context = turns.read_blocks - turns.prefix_blocks + turns.growth_blocks
     kept = np.minimum(context, max(hbm_blocks - turns.prefix_blocks, 0))
-    replay = _replay_recency if policy.name == "lru" else _replay_scores
-    own_hits, evictions = replay(turns, policy, hbm_blocks, kept.tolist(), on_evict)
+    if policy.name == "lru":
+        own_hits, evictions = _replay_recency(turns, hbm_blocks, kept.tolist(), on_evict)
+    else:
+        own_hits, evictions = _replay_scores(turns, policy, hbm_blocks, kept.tolist(), on_evict)
     hits = np.array(own_hits, dtype=np.int64)
     hits[1:] += min(turns.prefix_blocks, hbm_blocks)
     return LosslessCounts(
@@ -174,7 +176,7 @@ Replayed = tuple[list[int], list[int]]
 """Hits of each turn in its own session, and evictions of each turn."""
 
 
-def _replay_recency(turns: Turns, policy: Policy, hbm_blocks: int, kept: list[int], on_evict: OnEvict | None) -> Replayed:
+def _replay_recency(turns: Turns, hbm_blocks: int, kept: list[int], on_evict: OnEvict | None) -> Replayed:
     """LRU: all blocks of a session share the turn of their last touch, so sessions leave in the order of their last turns."""
     resident: OrderedDict[int, int] = OrderedDict()
     over, hits, evictions = -max(hbm_blocks - turns.prefix_blocks, 0), [], []

@@ -23,6 +23,19 @@ def capacity_blocks(gib: float) -> int:
     return int(gib * 2**30 // BLOCK_BYTES)
 
 
+def require_capacities(**blocks: int) -> None:
+    """Refuse capacities, by name, that are negative.
+
+    Raises
+    ------
+    ValueError
+        Naming the first of them.
+    """
+    for name, capacity in blocks.items():
+        if capacity < 0:
+            raise ValueError(f"{name} {capacity}: expected 0 or more")
+
+
 @dataclass(frozen=True)
 class TurnCounts:
     """What happened in each turn; integer arrays of shape (turns,).

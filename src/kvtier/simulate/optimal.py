@@ -1,6 +1,6 @@
-"""The most hits that any demand-fetching policy can have, turn by turn: a bound on every simulator of the project, none of which is one.
+"""The optimal bound: no demand-fetching policy has more hits, and every simulator here is such a policy.
 
-Two optima are easily confused. Policy ``min`` of :mod:`kvtier.simulate.requests` is asked block by block and must admit what it misses:
+Two optima are easily confused. Policy ``min`` of :mod:`kvtier.simulate.requests` is asked request by request and must admit what it misses:
 it bounds caches that work so. Revision 2 looks the whole turn up before it admits anything, and may evict the block that it has just
 admitted; on some workloads either is enough to have more hits than that optimum. The bound here allows both.
 
@@ -21,9 +21,9 @@ a session are one integer.
 
 What it bounds:
 
-- Revision 2: hits are found before the turn admits anything; what stays is a part of what was there, was read or was generated.
+- Revisions 1 and 2: hits are found before the turn admits anything; what stays is a part of what was there, was read or was generated.
 - The lossless semantics: the same, with a pinned read set.
-- Caches asked block by block, Revision 1 among them: a turn asks for each block once, so one that is hit has been there since the turn
+- Caches asked request by request: a turn asks for each block once, so one that is hit has been there since the turn
   began; what stays is a part of what was there or was asked for.
 
 It does not bound a policy that prefetches.
@@ -35,10 +35,11 @@ import heapq
 
 import numpy as np
 
+from kvtier.simulate.metrics import require_capacities
 from kvtier.workload.turns import Turns
 
 
-def hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
+def turn_hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
     """Hits of each turn under a policy whose counted hits no demand-fetching policy exceeds.
 
     Parameters
@@ -59,8 +60,7 @@ def hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
     ValueError
         If the capacity is negative, or the next turns contradict the trace.
     """
-    if hbm_blocks < 0:
-        raise ValueError(f"hbm_blocks {hbm_blocks}: expected 0 or more")
+    require_capacities(hbm_blocks=hbm_blocks)
     last_turn = len(turns.session)
     context = turns.context_blocks.tolist()
     # Blocks kept of each session that has any, by the turn that reads them next; `farthest` has those turns, negated.
@@ -73,6 +73,7 @@ def hits(turns: Turns, hbm_blocks: int, counted_from: int = 0) -> np.ndarray:
 
     steps = zip(turns.session.tolist(), turns.growth_blocks.tolist(), turns.next_turn.tolist(), strict=True)
     for turn, (session, growth, upcoming) in enumerate(steps):
+        # The table is derived from the turns: what is guarded is the derivation.
         foreseen, expected = due.pop(turn, None), session if session in seen else None
         if foreseen != expected:
             raise ValueError(f"turn {turn} reads session {session}; its table of next turns has session {foreseen} there")

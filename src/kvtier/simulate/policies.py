@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 NAMES = ("lru", "lfu", "ema", "fifo", "sieve", "s3fifo", "min")
 
 REVISION2 = ("lru", "lfu", "ema")
-"""Policies that Revisions 1 and 2 know; the others are asked block by block (:mod:`kvtier.simulate.requests`)."""
+"""Policies that Revisions 1 and 2 know; the others are asked request by request (:mod:`kvtier.simulate.requests`)."""
 
-STATELESS = ("fifo", "sieve", "s3fifo", "min")
-"""Policies that keep nothing of a block that could be chosen to survive its eviction. Nor does LRU, where the choice changes nothing."""
+STATELESS = ("lru", "fifo", "sieve", "s3fifo", "min")
+"""Policies that keep nothing of a block that could be chosen to survive its eviction."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,31 @@ class Policy:
     def slug(self) -> str:
         """Name inside a number key: ``lru``, ``ema015``, ``ema0003``."""
         return self.name if self.alpha is None else f"ema{self.alpha:g}".replace(".", "")
+
+
+@lru_cache(maxsize=64)
+def decay(alpha: float | None, turns: int) -> tuple[float, np.ndarray, float]:
+    """What a touch adds, what elapsed turns leave, and the rate of the key, as the references compute them.
+
+    Parameters
+    ----------
+    alpha : float or None
+        None for a policy without decay.
+    turns : int
+        Most turns that can elapse.
+
+    Returns
+    -------
+    weight : float
+        α.
+    decay : ndarray of float64, shape (turns + 1,)
+        (1 − α)^n for n elapsed turns. Shared between calls: not to be written to.
+    rate : float
+        −ln(1 − α), by which the key rises each turn (SPEC §4).
+    """
+    if alpha is None:
+        return 0.0, np.ones(1), 0.0
+    return alpha, np.array([(1 - alpha) ** elapsed for elapsed in range(turns + 1)]), -math.log(1 - alpha)
 
 
 def slug(row: Mapping[str, Any]) -> str:

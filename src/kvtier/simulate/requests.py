@@ -1,8 +1,9 @@
-"""A cache that is asked block by block: the readable reference of seven policies, the optimum among them.
+"""A cache that is asked request by request: the readable reference of seven policies.
 
-Revision 2 looks a whole turn up before it admits anything. Here every block of :attr:`kvtier.workload.turns.Turns.requests` is one
-request, as in trace-driven cache simulators: a resident block is a hit and is touched; any other evicts first, while the cache is full,
-and is then inserted, so it is never its own victim. Blocks that a turn appends are requests too, and always miss. There is no tier below.
+Revision 2 looks a whole turn up before it admits anything. Here every block of :attr:`kvtier.workload.turns.Turns.requests` is one request,
+as in trace-driven cache simulators: a resident block is a hit and is touched; any other evicts first, while the cache is full, and is then
+inserted, so it is never its own victim. MIN is optimal among policies that always admit. Blocks that a turn appends are requests too, and
+always miss. There is no tier below.
 
 Ties between equal counts, scores or next uses are decided alike at every capacity: the oldest touch goes, and among blocks that are
 never requested again the lowest.
@@ -17,8 +18,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kvtier.simulate.metrics import require_capacities
 from kvtier.simulate.policies import Policy
-from kvtier.workload.turns import Turns
+from kvtier.workload.turns import Turns, next_occurrence
 
 
 class Cache:
@@ -239,14 +241,14 @@ class ContradictsTrace(RuntimeError):
 
 
 class Min(Cache):
-    """The optimum among policies that always admit: the victim is requested again last, or never (Belady, 1966).
+    """MIN (optimal among policies that always admit): the victim is requested again last, or never (Belady, 1966).
 
     Parameters
     ----------
     policy : Policy
     capacity : int
     next_request : ndarray of int64, shape (requests,)
-        As :func:`next_requests` returns it; checked against each request as it comes.
+        Of each request the next for the same block (:func:`kvtier.workload.turns.next_occurrence`); checked against each as it comes.
 
     Raises
     ------
@@ -264,6 +266,7 @@ class Min(Cache):
     def hit(self, block: int, turn: int) -> None:
         """Note when the block is requested next."""
         self._now += 1
+        # The table is derived from the requests: what is guarded is the derivation.
         foreseen, expected = self._due.pop(self._now, None), block if block in self._seen else None
         if foreseen != expected:
             raise ContradictsTrace(f"request {self._now} is for block {block}; foreseen was {foreseen}, from requests before {expected}")
@@ -298,15 +301,6 @@ CACHES: dict[str, type[Cache]] = {
 """Cache of each policy name."""
 
 
-def next_requests(requests: np.ndarray) -> np.ndarray:
-    """Index of the next request for the same block, or the number of requests where there is none; shape (requests,), int64."""
-    order = np.argsort(requests, kind="stable")
-    following = np.full(len(requests), len(requests), dtype=np.int64)
-    again = requests[order[1:]] == requests[order[:-1]]
-    following[order[:-1][again]] = order[1:][again]
-    return following
-
-
 def cache(policy: Policy, capacity: int, requests: np.ndarray) -> Cache:
     """An empty cache; only MIN looks at the requests that will come.
 
@@ -319,11 +313,11 @@ def cache(policy: Policy, capacity: int, requests: np.ndarray) -> Cache:
         All that will be asked, in order.
     """
     kind = CACHES[policy.name]
-    return kind(policy, capacity, next_requests(requests)) if kind is Min else kind(policy, capacity)
+    return kind(policy, capacity, next_occurrence(requests)) if kind is Min else kind(policy, capacity)
 
 
 def replay(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: Callable[[int, int], None] | None = None) -> np.ndarray:
-    """Hits of each turn when the cache is asked block by block.
+    """Hits of each turn when the cache is asked request by request.
 
     Parameters
     ----------
@@ -341,9 +335,12 @@ def replay(turns: Turns, policy: Policy, hbm_blocks: int, on_evict: Callable[[in
 
     Raises
     ------
+    ValueError
+        If the capacity is negative.
     ContradictsTrace
         Under MIN, if the table of next requests and the requests differ.
     """
+    require_capacities(hbm_blocks=hbm_blocks)
     requests = turns.requests
     resident = cache(policy, hbm_blocks, requests)
     hits = np.zeros(len(turns.session), dtype=np.int64)

@@ -1,9 +1,10 @@
 """LRU at every capacity from one pass over the turns: the reuse distances of whole contexts.
 
-LRU is a stack algorithm: what a cache of C blocks holds is the first C of one list, by last touch, that does not depend on C. So a read
-hits exactly from the capacity on that reaches its place in the list, its reuse distance, and one pass gives the hits of all capacities
-(Mattson et al., IBM Systems Journal 9, 1970). A Fenwick tree over turns counts what lies above (Bennett & Kruskal, IBM J. Res. Dev. 19,
-1975; Olken, LBL-12370, 1981): it holds each session's blocks at its last turn, and a turn costs O(log turns), however many blocks it reads.
+Neither LRU here is Revision 2's, which is no stack algorithm (below). Asked request by request, or with what a turn reads pinned, LRU is
+one: what a cache of C blocks holds is the first C of one list, by last touch, that does not depend on C. So a read hits exactly from the
+capacity on that reaches its place in the list, its reuse distance, and one pass gives the hits of all capacities (Mattson et al., IBM
+Systems Journal 9, 1970). A Fenwick tree over turns counts what lies above (Bennett & Kruskal, IBM J. Res. Dev. 19, 1975; Olken, LBL-12370,
+1981): it holds each session's blocks at its last turn, and a turn costs O(log turns), however many blocks it reads.
 
 A turn touches its blocks in ascending order, the appended ones last, and every turn of a session touches all that the session has. So
 the session's n blocks return together, past `between` blocks of the sessions read since, and the P prefix blocks return after one turn,
@@ -24,7 +25,18 @@ touch; MIN with its order of next requests, ties never requested again going to 
 survive eviction, ties going to the oldest touch. All order by what was asked, never by what was resident, which is enough in a cache that
 evicts one block for one block, the new block exempt at every capacity alike. FIFO is none: when a block entered depends on when it was
 last evicted, so on C (Belady's anomaly, CACM 12, 1969). SIEVE's hand and S3-FIFO's queues are the same case. LFU and EMA that forget are
-none either: what is forgotten depends on C. ``tests/simulate/test_inclusion.py`` shows the first kind include, and the others lose hits.
+none either: what is forgotten depends on C.
+
+Under Revision 2, which looks a turn up whole, LFU and EMA whose state persists include. A turn touches each block that it reads or
+appends once, at the same turn whatever HBM holds, so counts, scores and keys do not depend on the capacity, and a touch never lowers a
+key. A turn touches its hits, then admits all else and evicts the smallest (key, identity) as it goes; what stays is the highest of all
+blocks seen so far, as many as fit, in whatever order they came. CXL changes that order alone. In floating point a touch raises the EMA
+key by at least ln(1 + α − α²), as a score never exceeds 1 / (2 − α); :data:`kvtier.audit.monotonicity.LEAST_ALPHA` leaves this above
+10^9 times the rounding. Its LRU does not include: hits are touched before misses are admitted, so the order inside a turn depends on what
+was resident, and a turn that outgrows HBM may keep less of the prefix in the larger one. Nor does Revision 1: it forgets, and has its
+defect.
+
+``tests/simulate/test_inclusion.py`` shows that those said to include do, and that others lose hits by growing.
 """
 
 from __future__ import annotations
@@ -34,6 +46,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kvtier.simulate.metrics import require_capacities
 from kvtier.workload.turns import Turns
 
 SEMANTICS = ("requests", "lossless")
@@ -189,7 +202,8 @@ def turn_hits(turns: Turns, capacity_blocks: int, semantics: str = "requests") -
     Raises
     ------
     ValueError
-        If there are no such semantics.
+        If there are no such semantics, or the capacity is negative.
     """
+    require_capacities(capacity_blocks=capacity_blocks)
     start, length, slope = _ramps(turns, semantics, 0)
     return (slope * np.clip(capacity_blocks - start, 0, length)).sum(axis=0)

@@ -24,6 +24,10 @@ PLANS: dict[str, tuple[int, Callable[..., list[Run]]]] = {
     "sweep_revision2_workloads": (2, sweeps.revision2_workloads),
     "compare_revision2_variants": (2, sweeps.revision2_variants),
     "sweep_revision2_alpha_grid": (2, sweeps.revision2_alpha_grid),
+    "sweep_revision3_budgets": (3, sweeps.revision3_budgets),
+    "sweep_revision3_alphas": (3, sweeps.revision3_alphas),
+    "sweep_revision3_workloads": (3, sweeps.revision3_workloads),
+    "compare_revision3_variants": (3, sweeps.revision3_variants),
 }
 """Sweep, by the rule that makes it, to its revision and its list of runs; the list's arguments are settings of the rule, by name."""
 

@@ -1,4 +1,4 @@
-"""The experiments of Revisions 1 and 2 as lists of runs (SPEC §4 and §5)."""
+"""The experiments of the three revisions as lists of runs (SPEC §4 and §5)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from kvtier.simulate import blocks, engine, tables
+from kvtier.simulate import blocks, engine, revision3, tables
+from kvtier.simulate.lower_tiers import Tier
 from kvtier.simulate.metrics import TurnCounts, capacity_blocks, summarise
-from kvtier.simulate.policies import LFU, LRU, PUBLISHED, Policy, ema
+from kvtier.simulate.policies import LFU, LRU, MIN, PUBLISHED, Policy, ema
 from kvtier.workload import synthetic
 from kvtier.workload.synthetic import Shape
 from kvtier.workload.turns import Turns
@@ -35,6 +36,11 @@ class Run:
     cxl_gib: float = SIMULATED_CXL_GIB
     warm: bool = True
     overlap: bool = False
+
+    @property
+    def simulation(self) -> tuple[str, int, Policy, float, float]:
+        """Workload, seed, policy, HBM and CXL [GiB]: what is replayed. Runs that agree here differ in how they are reported only."""
+        return self.workload, self.seed, self.policy, self.hbm_gib, self.cxl_gib
 
 
 def revision2_budgets(budgets_gib: Sequence[float], seeds: Sequence[int]) -> list[Run]:
@@ -111,13 +117,38 @@ def revision1_alphas(alphas: Sequence[float]) -> list[Run]:
     return [Run("alphas", ema(alpha), warm=False) for alpha in alphas]
 
 
+PERSISTENT = (Policy("lfu", persistent=True), ema(0.15, persistent=True), ema(0.01, persistent=True))
+"""The published policies that have a state, with the state of evicted blocks kept."""
+
+
+def revision3_budgets(budgets_gib: Sequence[float], seeds: Sequence[int]) -> list[Run]:
+    """e1 under Revision 3, with kept state and the optimum beside the published policies."""
+    return [Run("e1", policy, seed=seed, hbm_gib=gib) for gib in budgets_gib for policy in (*PUBLISHED, *PERSISTENT, MIN) for seed in seeds]
+
+
+def revision3_workloads(seeds: Sequence[int]) -> list[Run]:
+    """e3 under Revision 3, with the optimum."""
+    return [Run("e3", policy, workload=kind, seed=seed) for kind in synthetic.KINDS for policy in (*PUBLISHED, MIN) for seed in seeds]
+
+
+def revision3_variants(seeds: Sequence[int]) -> list[Run]:
+    """e4 to e6 under Revision 3."""
+    return [replace(run, seed=seed) for run in revision2_variants() for seed in seeds]
+
+
+def revision3_alphas(alphas: Sequence[float], budgets_gib: Sequence[float], seeds: Sequence[int]) -> list[Run]:
+    """e2 under Revision 3, and alpha against budget and persistence; without CXL, for it serves no hit of HBM."""
+    policies = [LRU, LFU, PERSISTENT[0], MIN, *(ema(alpha, persistent=persistent) for alpha in alphas for persistent in (False, True))]
+    return [Run("e2", policy, seed=seed, hbm_gib=gib, cxl_gib=0.0) for gib in budgets_gib for policy in policies for seed in seeds]
+
+
 def replay(runs: Iterable[Run], revision: int, shape: Shape, counted_from: int) -> pl.DataFrame:
-    """Simulate runs with the compiled engine.
+    """Simulate runs compiled: Revision 2 by extents (`engine.simulate`), Revision 1 block by block (`blocks.simulate_revision1`).
 
     Parameters
     ----------
     runs : iterable of Run
-    revision : {1, 2}
+    revision : {1, 2, 3}
     shape : Shape
         Sizes of the synthetic workloads.
     counted_from : int
@@ -128,14 +159,14 @@ def replay(runs: Iterable[Run], revision: int, shape: Shape, counted_from: int) 
     polars.DataFrame
         Columns of ``tables.RUNS``, one row a run, in the order given.
     """
-    workload = lru_cache(maxsize=None)(lambda kind, seed: synthetic.generate(kind, seed, shape, growing=revision == 2))
+    workload = lru_cache(maxsize=None)(lambda kind, seed: synthetic.generate(kind, seed, shape, growing=revision > 1))
     # Reporting alone tells some runs apart (warm-up, overlap): each simulation is made once.
     simulated = lru_cache(maxsize=None)(
-        lambda kind, seed, policy, hbm_gib, cxl_gib: _simulate(workload(kind, seed), revision, policy, hbm_gib, cxl_gib)
+        lambda kind, seed, policy, hbm_gib, cxl_gib: _simulate(workload(kind, seed), revision, policy, hbm_gib, cxl_gib, counted_from)
     )
     rows = []
     for run in runs:
-        counts = simulated(run.workload, run.seed, run.policy, run.hbm_gib, run.cxl_gib)
+        counts = simulated(*run.simulation)
         first = counted_from if run.warm else 0
         summary = summarise(counts, workload(run.workload, run.seed), first, overlap=run.overlap)
         if revision == 1:
@@ -159,8 +190,11 @@ def replay(runs: Iterable[Run], revision: int, shape: Shape, counted_from: int) 
     return tables.RUNS.check(pl.DataFrame(rows, None if rows else tables.RUNS.columns, infer_schema_length=None))
 
 
-def _simulate(turns: Turns, revision: int, policy: Policy, hbm_gib: float, cxl_gib: float) -> TurnCounts:
+def _simulate(turns: Turns, revision: int, policy: Policy, hbm_gib: float, cxl_gib: float, counted_from: int) -> TurnCounts:
     hbm_blocks, cxl_blocks = capacity_blocks(hbm_gib), capacity_blocks(cxl_gib)
+    if revision == 3:
+        tiers = [Tier("CXL", cxl_blocks)] if cxl_blocks else []
+        return revision3.with_tiers(turns, revision3.replay(turns, policy, hbm_blocks, counted_from), tiers)[0]
     if revision == 2:
         return engine.simulate(turns, policy, hbm_blocks, cxl_blocks)
     counts, _ = blocks.simulate_revision1(turns, policy, hbm_blocks, cxl_blocks)

@@ -14,6 +14,15 @@ BLOCK_BYTES = 5 * 2**20
 """Bytes of one block: 16 tokens of Llama-3 70B at 320 KiB a token (SPEC §2)."""
 
 
+def next_occurrence(values: np.ndarray) -> np.ndarray:
+    """Index at which each value occurs next, or the number of values where it does not; shape (values,), int64."""
+    following = np.full(len(values), len(values), dtype=np.int64)
+    order = np.argsort(values, kind="stable")
+    again = values[order[1:]] == values[order[:-1]]
+    following[order[:-1][again]] = order[1:][again]
+    return following
+
+
 @dataclass(frozen=True)
 class Turns:
     """Turns of sessions over contexts that start with one shared prefix and grow by what is generated.
@@ -87,17 +96,13 @@ class Turns:
     @cached_property
     def next_turn(self) -> np.ndarray:
         """Next turn that reads the session of each turn, shape (turns,); the number of turns where there is none."""
-        following = np.full(len(self.session), len(self.session), dtype=np.int64)
-        order = np.argsort(self.session, kind="stable")
-        again = self.session[order[1:]] == self.session[order[:-1]]
-        following[order[:-1][again]] = order[1:][again]
-        return following
+        return next_occurrence(self.session)
 
     @cached_property
     def requests(self) -> np.ndarray:
         """Block of each request, in order, shape (sum of `read_blocks` and `growth_blocks`,), int64.
 
-        What a cache sees that is asked block by block: each turn's reads, prefix first, then the blocks it appends.
+        What a cache sees that is asked request by request: each turn's reads, prefix first, then the blocks it appends.
         """
         context = self.context_blocks.astype(np.int64).copy()
         prefix = np.arange(self.prefix_blocks)
