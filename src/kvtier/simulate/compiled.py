@@ -32,5 +32,5 @@ def compiled_inner(function: Callable) -> Callable:
 
 
 def compiled_inline(function: Callable) -> Callable:
-    """Compile like :func:`compiled_inner`, into its callers: for what runs once an extent, where a call with many arguments costs."""
+    """Compile like :func:`compiled_inner`, into the callers: an array is passed as seven numbers, which for a few steps costs more."""
     return compiled(function, _nrt=False, forceinline=True)

@@ -204,7 +204,7 @@ def _one_by_one(trail: np.ndarray) -> np.ndarray:
     return np.stack([np.repeat(trail[:, 0], trail[:, 2]), np.repeat(trail[:, 1], trail[:, 2]) + offset], axis=1)
 
 
-# Extents: taking and giving back, rings, the heap.
+# Extents: taking and giving back, rings, the heap. Its loops are called and not inlined: inlined, they are slower.
 
 
 @compiled_inline
@@ -213,7 +213,7 @@ def _is_ring(kind):
     return kind <= SIEVE
 
 
-@compiled_inner
+@compiled_inline
 def _begin(ext, counters, rings):
     """Close the rings; all other extents are to be had."""
     counters[:] = 0
@@ -225,7 +225,7 @@ def _begin(ext, counters, rings):
         ext[ring].cxl_older = ext[ring].cxl_newer = ring
 
 
-@compiled_inner
+@compiled_inline
 def _fill(ext, counters, prefix_blocks, first_block, context_blocks):
     """One extent a context and one for the prefix, nothing resident; return how many rings there are."""
     rings = SESSIONS + len(context_blocks) + 1
@@ -238,7 +238,7 @@ def _fill(ext, counters, prefix_blocks, first_block, context_blocks):
     return rings
 
 
-@compiled_inner
+@compiled_inline
 def _take(ext, counters):
     extent = counters[FREE]
     if extent >= 0:
@@ -250,7 +250,7 @@ def _take(ext, counters):
     return extent
 
 
-@compiled_inner
+@compiled_inline
 def _append(ext, counters, ring, first, stop):
     """A new extent at the end of a session, in no tier."""
     extent = _take(ext, counters)
@@ -264,7 +264,7 @@ def _append(ext, counters, ring, first, stop):
     return extent
 
 
-@compiled_inner
+@compiled_inline
 def _cut(ext, counters, extent, blocks):
     """Cut the first blocks off, into an extent of their own on the left, older in CXL; it is in no queue of HBM yet."""
     part = _take(ext, counters)
@@ -279,7 +279,7 @@ def _cut(ext, counters, extent, blocks):
     return part
 
 
-@compiled_inner
+@compiled_inline
 def _drop(ext, counters, extent):
     """Give an extent back that has left every queue of HBM."""
     left, right = ext[extent].left, ext[extent].right
@@ -291,33 +291,33 @@ def _drop(ext, counters, extent):
     counters[SPARE] += 1
 
 
-@compiled_inner
+@compiled_inline
 def _link(ext, extent, newer):
     older = ext[newer].older
     ext[extent].older, ext[extent].newer = older, newer
     ext[older].newer = ext[newer].older = extent
 
 
-@compiled_inner
+@compiled_inline
 def _unlink(ext, extent):
     older, newer = ext[extent].older, ext[extent].newer
     ext[older].newer, ext[newer].older = newer, older
 
 
-@compiled_inner
+@compiled_inline
 def _link_cxl(ext, extent, newer):
     older = ext[newer].cxl_older
     ext[extent].cxl_older, ext[extent].cxl_newer = older, newer
     ext[older].cxl_newer = ext[newer].cxl_older = extent
 
 
-@compiled_inner
+@compiled_inline
 def _unlink_cxl(ext, extent):
     older, newer = ext[extent].cxl_older, ext[extent].cxl_newer
     ext[older].cxl_newer, ext[newer].cxl_older = newer, older
 
 
-@compiled_inner
+@compiled_inline
 def _before(ext, extent, other):
     return ext[extent].key < ext[other].key or (ext[extent].key == ext[other].key and ext[extent].stamp < ext[other].stamp)
 
@@ -363,7 +363,7 @@ def _settle(ext, heap, size, extent, place):
 # What both disciplines do to extents.
 
 
-@compiled_inner
+@compiled_inline
 def _enqueue(kind, ext, heap, counters, extent, newer):
     """Enter the queue of HBM: a ring, before `newer`, or the heap."""
     if _is_ring(kind):
@@ -373,7 +373,7 @@ def _enqueue(kind, ext, heap, counters, extent, newer):
         counters[QUEUED] += 1
 
 
-@compiled_inner
+@compiled_inline
 def _dequeue(kind, ext, heap, counters, extent):
     if _is_ring(kind):
         _unlink(ext, extent)
@@ -386,7 +386,7 @@ def _dequeue(kind, ext, heap, counters, extent):
             _settle(ext, heap, counters[QUEUED], last, ext[extent].place)
 
 
-@compiled_inner
+@compiled_inline
 def _join_left(kind, ext, heap, counters, extent):
     """Make an extent one with its left neighbour if the two can be one; return the one that its blocks are in now."""
     left = ext[extent].left
@@ -412,7 +412,7 @@ def _join_left(kind, ext, heap, counters, extent):
     return left
 
 
-@compiled_inner
+@compiled_inline
 def _touch(kind, alpha, decay, rate, score, touched, turn):
     """State and key of blocks touched now, from their state before."""
     if kind == LFU:
@@ -424,7 +424,7 @@ def _touch(kind, alpha, decay, rate, score, touched, turn):
     return 0.0, 0, 0.0
 
 
-@compiled_inner
+@compiled_inline
 def _continues(kind, ext, left, state):
     """Whether a run of misses that begins where a resident extent ends continues it: same state, nothing in between in the queue."""
     if _is_ring(kind):
@@ -432,7 +432,7 @@ def _continues(kind, ext, left, state):
     return ext[left].score == state[0] and ext[left].touched == state[1]
 
 
-@compiled_inner
+@compiled_inline
 def _renew(kind, ext, heap, counters, extent, state, stamp):
     """Touch an extent that is resident."""
     if kind == LRU:
@@ -447,7 +447,7 @@ def _renew(kind, ext, heap, counters, extent, state, stamp):
         _settle(ext, heap, counters[QUEUED], extent, ext[extent].place)
 
 
-@compiled_inner
+@compiled_inline
 def _admit(kind, ext, heap, counters, extent, blocks, state, stamp):
     """Make the first blocks of an extent resident."""
     counters[RESIDENT] += blocks
@@ -477,7 +477,7 @@ def _admit(kind, ext, heap, counters, extent, blocks, state, stamp):
         counters[HAND] = part
 
 
-@compiled_inner
+@compiled_inline
 def _evict(kind, persistent, ext, heap, counters, extent, blocks):
     """Take the first blocks of an extent out of HBM; return the extent that they are now."""
     counters[RESIDENT] -= blocks
@@ -494,7 +494,7 @@ def _evict(kind, persistent, ext, heap, counters, extent, blocks):
     return part
 
 
-@compiled_inner
+@compiled_inline
 def _record(trail, recorded, turn, first, blocks):
     """Note that blocks from `first` on were evicted, while there is room to note it; return how many notes there are."""
     if blocks == 0 or recorded == len(trail):
@@ -503,7 +503,7 @@ def _record(trail, recorded, turn, first, blocks):
     return recorded + 1
 
 
-@compiled_inner
+@compiled_inline
 def _next_victim(kind, ext, counters):
     """The extent whose first block goes next, of a queue that is a ring."""
     if kind != SIEVE:
@@ -516,7 +516,7 @@ def _next_victim(kind, ext, counters):
     return hand
 
 
-@compiled_inner
+@compiled_inline
 def _pass_through(persistent, ext, counters, extent, blocks, state):
     """Let the first blocks of an extent be touched and go at once; return the extent that they are now."""
     part = extent if blocks == ext[extent].stop - ext[extent].first else _cut(ext, counters, extent, blocks)
@@ -525,7 +525,7 @@ def _pass_through(persistent, ext, counters, extent, blocks, state):
     return part
 
 
-@compiled_inner
+@compiled_inline
 def _renew_in_cxl(kind, ext, heap, counters, extent, first, capacity):
     """Touch the blocks from `first` to the end of an extent in CXL, in order; over capacity CXL drops its oldest."""
     if capacity == 0:
