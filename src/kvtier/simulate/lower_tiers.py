@@ -66,7 +66,7 @@ class TierCounts:
     written: np.ndarray
 
 
-class _Contents:
+class Contents:
     """Blocks of one tier as intervals, oldest first."""
 
     def __init__(self, tier: Tier) -> None:
@@ -161,7 +161,7 @@ def replay(
     TierCounts
         The prefix is recomputed by the first turn, and is resident from then on.
     """
-    contents = [_Contents(tier) for tier in tiers]
+    contents = [Contents(tier) for tier in tiers]
     count = len(turns.session)
     fetched = np.zeros((len(tiers), count), dtype=np.int64)
     demoted, written = fetched.copy(), fetched.copy()
