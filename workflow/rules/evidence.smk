@@ -19,6 +19,8 @@ FRAGMENTS = [
     rules.sweep_revision3_alphas.output.numbers,
     rules.sweep_revision3_workloads.output.numbers,
     rules.compare_revision3_variants.output.numbers,
+    rules.ablate_revision3.output.numbers,
+    rules.calibrate_revision3.output.numbers,
     rules.fit_decode.output.numbers,
     rules.tabulate_benchmarks.output.numbers,
     rules.audit_victims.output.numbers,

@@ -353,3 +353,49 @@ rule compare_revision3_variants:
         "Revision 3, e4 to e6: warm-up, persistence, overlap"
     script:
         "../scripts/compare_revision3_variants.py"
+
+
+rule ablate_revision3:
+    """Revision 3: six mechanisms on and off, effects, Shapley shares, additivity. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("ablate_revision3"),
+    output:
+        cells="{results}/simulate/revision3/ablation.parquet",
+        numbers="{results}/numbers/ablate_revision3.json",
+    log:
+        "{results}/logs/ablate_revision3.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision3", "ablation_seeds"),
+        alpha=setting("revision3", "ablation_alpha"),
+    message:
+        "Revision 3, ablation: 64 cells, seeds {params.seeds}"
+    script:
+        "../scripts/ablate_revision3.py"
+
+
+rule calibrate_revision3:
+    """Revision 3: weights of the published priority, fitted and tested apart. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("calibrate_revision3"),
+    output:
+        fit="{results}/simulate/revision3/calibration_fit.parquet",
+        chosen="{results}/simulate/revision3/calibration.parquet",
+        numbers="{results}/numbers/calibrate_revision3.json",
+    log:
+        "{results}/logs/calibrate_revision3.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        budgets_gib=setting("revision3", "calibration_budgets_gib"),
+        alphas=setting("revision3", "calibration_alphas"),
+        cuts=setting("revision3", "calibration_cuts"),
+        fit_seeds=setting("revision3", "calibration_fit_seeds"),
+        test_seeds=setting("revision3", "calibration_test_seeds"),
+    message:
+        "Revision 3, calibration: {params.budgets_gib} GiB, fitted on seeds {params.fit_seeds}"
+    script:
+        "../scripts/calibrate_revision3.py"

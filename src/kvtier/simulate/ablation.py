@@ -120,7 +120,9 @@ def replay(turns: Turns, on: On, hbm_blocks: int, tier_blocks: int, alpha: float
     room = hbm_blocks - turns.prefix_blocks
     anchor_blocks = ANCHOR_BLOCKS if "anchors" in on else 0
     if room < anchor_blocks * sessions:
-        raise ValueError(f"hbm_blocks {hbm_blocks}: expected {turns.prefix_blocks + anchor_blocks * sessions} for the prefix and all anchors")
+        raise ValueError(
+            f"hbm_blocks {hbm_blocks}: expected {turns.prefix_blocks + anchor_blocks * sessions} for the prefix and all anchors"
+        )
     policy: Eviction = Ema(hbm_blocks, alpha, "persistence" in on) if "ema" in on else Lru(hbm_blocks)
     hbm = _Hbm(policy, sessions, suffix_first="suffix_first" in on)
     tier = Contents(Tier("CXL", tier_blocks, "exclusive" in on))

@@ -51,7 +51,7 @@ def weights(point: Point) -> tuple[float, float, float]:
 
 
 def share_of_recency(point: Point) -> Fraction:
-    """wR / (wR + wE), which alone orders the sessions; 1 where both are 0, as ties then go by recency."""
+    """Ratio wR / (wR + wE), which alone orders the sessions; 1 where both are 0, as ties then go by recency."""
     recency, ema, _ = point
     return Fraction(recency, recency + ema) if recency + ema else Fraction(1)
 
@@ -135,10 +135,11 @@ def _replay(session, kept, sessions, room, alpha, left, rate, recency, ema, cut,
         while used > room:
             victim = -1
             for other in range(sessions):
-                if resident[other] and other != own:
-                    # Ties go to the session that was read longest ago.
-                    if victim < 0 or key[other] < key[victim] or (key[other] == key[victim] and read[other] < read[victim]):
-                        victim = other
+                if not resident[other] or other == own:
+                    continue
+                # Ties go to the session that was read longest ago.
+                if victim < 0 or key[other] < key[victim] or (key[other] == key[victim] and read[other] < read[victim]):
+                    victim = other
             blocks = min(used - room, resident[victim])
             resident[victim] -= blocks
             used -= blocks
