@@ -133,6 +133,8 @@ def test_kept_cases(make_turns):
     assert_requests_agree(make_turns([0, 0, 1, 0], [2, 2]), MIN, 2)
     # SIEVE: the hand leaves the newest extent while the run that it makes room for joins an older one.
     assert_requests_agree(make_turns([1, 2, 1, 2, 2, 1], [1, 0, 2], decode=[29, 11, 35, 1, 7, 28]), SIEVE, 3)
+    # LFU: the run's own next extent is the smallest, but the first block of the run is smaller once it is in, so the gap does not move on.
+    assert_requests_agree(make_turns([0, 0, 1, 1, 0], [3, 1]), LFU, 3)
     # CXL drops what the run that it takes in will touch next, block after block.
     sessions = [0, 0, 0, 0, 1, 1, 0, 2, 2, 2, 2, 2, 0, 2, 1, 1, 2, 1, 0, 0, 2, 0, 2, 0, 1, 0, 1, 0, 0, 1, 0, 2, 1]
     decode = [

@@ -17,4 +17,5 @@ if __name__ == "__main__":
             retracted=given.retracted,
             files=files,
             rules=snakemake.params.get("made_by", {}),
+            survival=given.get("survival"),
         )

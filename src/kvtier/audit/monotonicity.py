@@ -19,7 +19,7 @@ CURVE = ["revision", "experiment", "workload", "seed", "policy", "alpha", "persi
 
 
 LEAST_ALPHA = 1e-4
-"""Below it, or as near to 1, no proof is claimed for EMA: rounding is no longer negligible against what a touch adds."""
+"""Below it, or as near to 1, no proof is claimed for EMA: what a touch adds nears the key's rounding below; 1 − α loses digits above."""
 
 
 def includes(row: dict[str, Any]) -> bool:

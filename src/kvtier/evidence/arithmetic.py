@@ -1,6 +1,7 @@
 """Expressions over numbers and claims: enough for a derivation, and nothing else.
 
-``num("key")`` is a value of the ledger, ``printed("claim.id")`` the first printed value of a claim (``printed("claim.id", 1)`` the second);
+``num("key")`` is a value of the ledger, ``low("key")`` and ``high("key")`` the ends of its interval; ``printed("claim.id")`` is the first
+printed value of a claim (``printed("claim.id", 1)`` the second);
 literals, ``+ - * / // % **``, comparisons, ``and or not``, parentheses, ``round abs min max log exp``.
 """
 
@@ -11,7 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -48,10 +49,24 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Values:
-    """What an expression may refer to: numbers by key, and printed values by claim."""
+    """What an expression may refer to: numbers by key, printed values by claim, and intervals of numbers by key."""
 
     numbers: Mapping[str, float]
     claims: Mapping[str, tuple[Decimal, ...]]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def end(self, key: str, which: int, source: str) -> float:
+        """Low (0) or high (1) end of a number's interval.
+
+        Raises
+        ------
+        InputError
+            If the ledger lacks the key or the number has no interval.
+        """
+        self.num(key, source)
+        if key not in self.intervals:
+            raise InputError(source, f"interval of {key!r}", "none", "a number that has one")
+        return self.intervals[key][which]
 
     def num(self, key: str, source: str) -> float:
         """Value of a number.
@@ -119,6 +134,10 @@ def _value(node: ast.AST, values: Values, source: str) -> Any:
             return all(COMPARE[type(operation)](terms[i], terms[i + 1]) for i, operation in enumerate(operations))
         case ast.Call(ast.Name("num"), [key], []):
             return values.num(of(key), source)
+        case ast.Call(ast.Name("low"), [key], []):
+            return values.end(of(key), 0, source)
+        case ast.Call(ast.Name("high"), [key], []):
+            return values.end(of(key), 1, source)
         case ast.Call(ast.Name("printed"), [claim], []):
             return values.printed(of(claim), 0, source)
         case ast.Call(ast.Name("printed"), [claim, position], []):
@@ -160,6 +179,6 @@ def references(expression: str) -> list[str]:
         for node in ast.walk(ast.parse(expression, mode="eval"))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == "num"
+        and node.func.id in ("num", "low", "high")
         and isinstance(node.args[0], ast.Constant)
     ]

@@ -255,7 +255,12 @@ def judge_all(documents: Sequence[Document], ledger: Mapping[str, Mapping[str, A
             if claim.id in claims:
                 raise InputError(f"claims of {document.name}", claim.id, "the id twice", "one claim an id")
             claims[claim.id] = claim
-    values = Values({key: record["value"] for key, record in ledger.items()}, {claim.id: claim.values for claim in claims.values()})
+    ends = {key: record.get("uncertainty", {}) for key, record in ledger.items()}
+    values = Values(
+        {key: record["value"] for key, record in ledger.items()},
+        {claim.id: claim.values for claim in claims.values()},
+        {key: (found["interval_low"], found["interval_high"]) for key, found in ends.items() if "interval_low" in found},
+    )
     return [judge(claim, values) for claim in claims.values()]
 
 

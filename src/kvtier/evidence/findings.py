@@ -13,7 +13,7 @@ from kvtier.evidence.arithmetic import Values, evaluate, references
 from kvtier.files import read_yaml
 
 PRINTED = re.compile(r"\{\{(.*?)\}\}")
-FUNCTIONS = ("num", "signed", "unc", "printed")
+FUNCTIONS = ("num", "signed", "unc", "plus_minus", "printed")
 NAMES = re.compile(r"\b(?:Revision \d|e[1-6]|D\d+|Llama-\d|EMA 0\.\d+)(?!\w)")
 """Names of revisions, experiments, findings, models and policies: no results."""
 
@@ -79,12 +79,12 @@ def read(path: str | Path) -> tuple[Finding, ...]:
         if bool(finding.condition) == bool(finding.pending):
             raise InputError(path, f"{where}.condition", "both or neither of condition and pending", "one of them")
         for name in ("title", "shows"):
-            _check_text(path, f"{where}.{name}", getattr(finding, name), finding.names)
+            check_text(path, f"{where}.{name}", getattr(finding, name), finding.names)
         found[where] = finding
     return tuple(found.values())
 
 
-def _calls(path: str | Path, where: str, text: str) -> Iterator[tuple[str, str]]:
+def printed_values(path: str | Path, where: str, text: str) -> Iterator[tuple[str, str]]:
     """(function, key or claim) of each value that a text prints."""
     for expression in PRINTED.findall(text):
         try:
@@ -98,8 +98,15 @@ def _calls(path: str | Path, where: str, text: str) -> Iterator[tuple[str, str]]
                 raise InputError(path, where, expression.strip(), f"one call of {', '.join(FUNCTIONS)}")
 
 
-def _check_text(path: str | Path, where: str, text: str, names: Sequence[str]) -> None:
-    list(_calls(path, where, text))
+def check_text(path: str | Path, where: str, text: str, names: Sequence[str]) -> None:
+    """Refuse values that are typed.
+
+    Raises
+    ------
+    InputError
+        Naming the first digits that stand neither in a printed value nor in a name.
+    """
+    list(printed_values(path, where, text))
     bare = NAMES.sub("", PRINTED.sub("", text))
     for name in sorted(names, key=len, reverse=True):
         bare = bare.replace(name, "")
@@ -129,7 +136,7 @@ def check(path: str | Path, findings: Sequence[Finding], values: Values, claims:
         for claim in finding.claims:
             if claim not in claims:
                 raise InputError(path, f"{finding.id}.claims", claim, "the id of a published claim")
-        for function, name in _calls(path, f"{finding.id}.shows", finding.shows):
+        for function, name in printed_values(path, f"{finding.id}.shows", finding.shows):
             if function == "printed" and name not in claims:
                 raise InputError(path, f"{finding.id}.shows", name, "the id of a published claim")
             if function != "printed":
@@ -144,5 +151,5 @@ def check(path: str | Path, findings: Sequence[Finding], values: Values, claims:
 
 def numbers_of(finding: Finding) -> list[str]:
     """Keys of the numbers that a finding uses."""
-    shown = [name for function, name in _calls("finding", finding.id, finding.shows) if function != "printed"]
+    shown = [name for function, name in printed_values("finding", finding.id, finding.shows) if function != "printed"]
     return list(dict.fromkeys([*(references(finding.condition) if finding.condition else []), *shown]))

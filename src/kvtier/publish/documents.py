@@ -19,9 +19,11 @@ import jinja2
 
 from kvtier.errors import InputError
 from kvtier.evidence import findings, retractions
+from kvtier.evidence import survival as survivals
 from kvtier.evidence.findings import Finding
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label, Status
 from kvtier.evidence.retractions import Retraction, on_retractions, passages
+from kvtier.evidence.survival import Fate, Survival
 from kvtier.files import read_json, read_yaml, sha256, write_atomically
 from kvtier.publish import series
 from kvtier.publish.ledger import Ledger, Quote
@@ -75,6 +77,7 @@ class Quoting:
         building = (self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
         return {function.__name__: function for function in (*quoting, *building, self.withdrawn)} | {
             "policy_name": series.title,
+            "written": written,
             "cell": cell,
         }
 
@@ -285,6 +288,8 @@ class Sources:
         Published name of a file to where it is now.
     rules : mapping of str to str
         Published name of a file to the rule that makes it.
+    survivals : sequence of (Survival, Fate)
+        Results of Revision 2, and what became of each under Revision 3.
     """
 
     claims: Claims | None = None
@@ -292,6 +297,7 @@ class Sources:
     retractions: Sequence[Retraction] = ()
     files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
     rules: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    survivals: Sequence[tuple[Survival, Fate]] = ()
 
 
 def _linked(finding: re.Match[str]) -> str:
@@ -310,6 +316,7 @@ class Telling:
         given = (
             self.findings_table,
             self.finding_count,
+            self.survival_table,
             self.retractions_table,
             self.sha256_of,
             self.file_names,
@@ -358,6 +365,15 @@ class Telling:
             waits = f"**Pending**, waits for {finding.pending}. " if finding.pending else ""
             name = f'<a id="{finding.id.lower()}"></a>{finding.id}'
             lines.append(f"| {name} | {cell(finding.title)} | {waits}{cell(shown)} | {self._places(finding.claims)} |")
+        return "\n".join(lines)
+
+    def survival_table(self) -> str:
+        """One row a result of Revision 2: what it was, what Revision 3 shows, and whether it survives."""
+        lines = ["| | Result | Revision 2 | Revision 3 | It |", "|---|---|---|---|---|"]
+        for survival, fate in self.sources.survivals:
+            was, now = (cell(self.told(text, f"result {survival.id}")) for text in (survival.was, survival.now))
+            name = f'<a id="{survival.id.lower()}"></a>{survival.id}'
+            lines.append(f"| {name} | {cell(survival.result)} | {was} | {now} | **{fate}** |")
         return "\n".join(lines)
 
     def retractions_table(self) -> str:
@@ -488,6 +504,7 @@ def write_on_claims(
     retracted: str | Path,
     files: Mapping[str, str | Path],
     rules: Mapping[str, str],
+    survival: str | Path | None = None,
 ) -> None:
     """Render a template about published claims, findings and retractions, all held against the ledger first, and write it whole.
 
@@ -506,6 +523,8 @@ def write_on_claims(
         Published name of a file to where it is now.
     rules : mapping of str to str
         Published name of a file to the rule that makes it.
+    survival : str or Path, optional
+        Results of Revision 2 that are held against Revision 3.
     """
     ledger, records = Ledger.read(numbers), read_json(verdicts)
     names = {content["name"]: content["title"] for content in map(read_yaml, titles)}
@@ -513,5 +532,8 @@ def write_on_claims(
     listed, withdrawn = findings.read(found), retractions.read(retracted)
     findings.check(found, listed, claims.values(), records)
     retractions.check(retracted, withdrawn, records, read_json(numbers))
-    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()}, rules)
+    results = survivals.read(survival) if survival else ()
+    fates = survivals.judge(survival, results, claims.values()) if survival else {}
+    survived = [(result, fates[result.id]) for result in results]
+    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()}, rules, survived)
     write_atomically(path, render(template, ledger, sources))

@@ -105,7 +105,9 @@ class Claims:
     def values(self) -> Values:
         """Numbers and printed values, for expressions."""
         printed = {claim: printed_values(record["printed"]) for claim, record in self.records.items()}
-        return Values({key: self.ledger[key].value for key in self.ledger}, printed)
+        ends = {key: self.ledger[key].uncertainty for key in self.ledger}
+        intervals = {key: (found["interval_low"], found["interval_high"]) for key, found in ends.items() if "interval_low" in found}
+        return Values({key: self.ledger[key].value for key in self.ledger}, printed, intervals)
 
     def withdrawn(self, claim: str) -> bool:
         """Whether the package no longer stands by it."""

@@ -20,9 +20,9 @@ What makes them exact:
   through it.
 
 Complexity: a turn costs O((e + v) log x) for e extents read, v extents that lose blocks and x extents in all; a run creates a bounded
-number of extents, and each step of it ends the run or uses an extent up. Contexts of any length cost the same. With one extent a block
-(an arbitrary trace, or states that no two neighbours share) it is a block-by-block simulation with a binary heap, O(log x) a block, as
-:mod:`kvtier.simulate.blocks` is.
+number of extents, and each step of it ends the run or uses an extent up. Contexts of any length cost the same (but under SIEVE with room
+for one block, which takes a step a block). With one extent a block (an arbitrary trace, or states that no two neighbours share) it is a
+block-by-block simulation with a binary heap, O(log x) a block, as :mod:`kvtier.simulate.blocks` is.
 """
 
 from __future__ import annotations

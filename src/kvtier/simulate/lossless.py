@@ -7,7 +7,7 @@ is in every Read(t) and never leaves. If Read(t) is larger than HBM, every other
 generated) that fill HBM stay, and the deeper ones are *streamed*: read or made, not admitted, generated blocks among them. A streamed block
 of the context is a miss. Contexts only grow, so it is streamed for good, and whether it has a state makes no difference.
 
-Why it is exact, block by block, at a few steps an evicted interval:
+Why it is exact, block by block, at a few steps an evicted interval (EMA adds one for each touch that an uncovered segment has missed):
 
 - A turn touches all blocks of its session at once, so blocks that were first touched, or last admitted where eviction forgets, at the
   same turn have the same history from there on. They are neighbours: a *segment* has one state. A session is a stack of segments.

@@ -31,10 +31,10 @@ Under Revision 2, which looks a turn up whole, LFU and EMA whose state persists 
 appends once, at the same turn whatever HBM holds, so counts, scores and keys do not depend on the capacity, and a touch never lowers a
 key. A turn touches its hits, then admits all else and evicts the smallest (key, identity) as it goes; what stays is the highest of all
 blocks seen so far, as many as fit, in whatever order they came. CXL changes that order alone. In floating point a touch raises the EMA
-key by at least ln(1 + α − α²), as a score never exceeds 1 / (2 − α); :data:`kvtier.audit.monotonicity.LEAST_ALPHA` leaves this above
-10^9 times the rounding. Its LRU does not include: hits are touched before misses are admitted, so the order inside a turn depends on what
-was resident, and a turn that outgrows HBM may keep less of the prefix in the larger one. Nor does Revision 1: it forgets, and has its
-defect.
+key by at least ln(1 + α − α²), as a score never exceeds 1 / (2 − α); from :data:`kvtier.audit.monotonicity.LEAST_ALPHA` up that is
+millions of times the rounding. Its LRU does not include: hits are touched before misses are admitted, so the order inside a turn depends
+on what was resident, and a turn that outgrows HBM may keep less of the prefix in the larger one. Nor does Revision 1: it forgets, and has
+its defect.
 
 ``tests/simulate/test_inclusion.py`` shows that those said to include do, and that others lose hits by growing.
 """
