@@ -19,6 +19,7 @@ FRAGMENTS = [
     rules.sweep_revision3_alphas.output.numbers,
     rules.sweep_revision3_workloads.output.numbers,
     rules.compare_revision3_variants.output.numbers,
+    rules.time_revision3.output.numbers,
     rules.ablate_revision3.output.numbers,
     rules.calibrate_revision3.output.numbers,
     rules.fit_decode.output.numbers,

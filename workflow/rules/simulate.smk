@@ -355,6 +355,31 @@ rule compare_revision3_variants:
         "../scripts/compare_revision3_variants.py"
 
 
+rule time_revision3:
+    """Revision 3 in time: stall, first token, link load, prefetch rules, traffic of the tiers. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("time_revision3"),
+    output:
+        times="{results}/simulate/revision3/time.parquet",
+        prefetches="{results}/simulate/revision3/prefetch.parquet",
+        traffic="{results}/simulate/revision3/traffic.parquet",
+        residence="{results}/simulate/revision3/residence.parquet",
+        numbers="{results}/numbers/time_revision3.json",
+    log:
+        "{results}/logs/time_revision3.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision3", "timed_seeds"),
+        bandwidths_gbps=setting("revision3", "bandwidths_gbps"),
+        load=setting("revision3", "load"),
+    message:
+        "Revision 3 in time: {params.bandwidths_gbps} GB/s, load {params.load}, seeds {params.seeds}"
+    script:
+        "../scripts/time_revision3.py"
+
+
 rule ablate_revision3:
     """Revision 3: six mechanisms on and off, effects, Shapley shares, additivity. Evidence: Simulated (provisional)."""
     input:
