@@ -60,3 +60,24 @@ rule audit_runs:
         "Audit: conservation, compulsory floor, optimal bound, monotonicity, losslessness"
     script:
         "../scripts/audit_runs.py"
+
+
+rule audit_revision3_policies:
+    """Losslessness and optimal bound of each run of policy family, options and sensitivity. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("audit_revision3_policies"),
+        policies=rules.sweep_revision3_policies.output.runs,
+        options=rules.compare_revision3_options.output.runs,
+        sensitivity=rules.sweep_revision3_sensitivity.output.runs,
+    output:
+        findings="{results}/audit/revision3_policies.csv",
+        numbers="{results}/numbers/audit_revision3_policies.json",
+    log:
+        "{results}/logs/audit_revision3_policies.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+    message:
+        "Audit: losslessness and optimal bound of the policy family"
+    script:
+        "../scripts/audit_revision3_policies.py"

@@ -22,10 +22,14 @@ FRAGMENTS = [
     rules.time_revision3.output.numbers,
     rules.ablate_revision3.output.numbers,
     rules.calibrate_revision3.output.numbers,
+    rules.sweep_revision3_policies.output.numbers,
+    rules.compare_revision3_options.output.numbers,
+    rules.sweep_revision3_sensitivity.output.numbers,
     rules.fit_decode.output.numbers,
     rules.tabulate_benchmarks.output.numbers,
     rules.audit_victims.output.numbers,
     rules.audit_runs.output.numbers,
+    rules.audit_revision3_policies.output.numbers,
 ]
 
 

@@ -424,3 +424,68 @@ rule calibrate_revision3:
         "Revision 3, calibration: {params.budgets_gib} GiB, fitted on seeds {params.fit_seeds}"
     script:
         "../scripts/calibrate_revision3.py"
+
+
+rule sweep_revision3_policies:
+    """Revision 3: the policy family, with look-ahead and the optimum, state by session. Evidence: Simulated (provisional)."""
+    input:
+        # No shards: its table has other columns than those that shards are made of.
+        code=code_of("sweep_revision3_policies"),
+    output:
+        runs="{results}/simulate/revision3/policies.parquet",
+        numbers="{results}/numbers/sweep_revision3_policies.json",
+    log:
+        "{results}/logs/sweep_revision3_policies.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        windows_turns=setting("revision3", "windows_turns"),
+        budgets_gib=setting("revision3", "family_budgets_gib"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, policy family: {params.budgets_gib} GiB"
+    script:
+        "../scripts/sweep_revision3_policies.py"
+
+
+rule compare_revision3_options:
+    """Revision 3: order inside a session, sequences in flight, chunked reading. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("compare_revision3_options"),
+    output:
+        runs="{results}/simulate/revision3/options.parquet",
+        numbers="{results}/numbers/compare_revision3_options.json",
+    log:
+        "{results}/logs/compare_revision3_options.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        in_flight=setting("revision3", "option_in_flight"),
+        floors_blocks=setting("revision3", "option_floors_blocks"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, options: {params.in_flight} in flight, floors of {params.floors_blocks} blocks"
+    script:
+        "../scripts/compare_revision3_options.py"
+
+
+rule sweep_revision3_sensitivity:
+    """Revision 3: other workloads, one size changed at a time. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("sweep_revision3_sensitivity"),
+    output:
+        runs="{results}/simulate/revision3/sensitivity.parquet",
+        numbers="{results}/numbers/sweep_revision3_sensitivity.json",
+    log:
+        "{results}/logs/sweep_revision3_sensitivity.log",
+    params:
+        sessions=setting("workload", "sessions"),
+        turns=setting("workload", "turns"),
+        counted_from=setting("workload", "counted_from"),
+        seeds=setting("revision3", "seeds"),
+    message:
+        "Revision 3, sensitivity to the workload"
+    script:
+        "../scripts/sweep_revision3_sensitivity.py"

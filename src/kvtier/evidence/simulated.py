@@ -71,10 +71,11 @@ def conditions(row: Mapping[str, Any], *, whole_run: bool = False) -> str:
     )
 
 
-def by_seed(runs: pl.DataFrame, key: Callable[[Mapping[str, Any]], str], field: str) -> dict[str, dict[int, float | None]]:
-    """Value of a field by number key (without the field's name) and seed, in table order."""
+def by_seed(runs: pl.DataFrame, key: Callable[[Mapping[str, Any]], str], field: str | pl.Expr) -> dict[str, dict[int, float | None]]:
+    """Value of a field, or of any expression, by number key (without the field's name) and seed, in table order."""
     values: dict[str, dict[int, float | None]] = {}
-    for row in runs.with_columns(FIELDS[field].value.alias("_value")).iter_rows(named=True):
+    value = FIELDS[field].value if isinstance(field, str) else field
+    for row in runs.with_columns(value.alias("_value")).iter_rows(named=True):
         values.setdefault(key(row), {})[row["seed"]] = row["_value"]
     return values
 
@@ -166,6 +167,11 @@ def _mean(key: str, values: Mapping[int, float], field: Field, definition: str, 
 def mean(key: str, values: Mapping[int, float], unit: str, digits: int, definition: str) -> Number:
     """Mean over seeds of any quantity, with its interval or spread; provisional."""
     return _mean(key, values, Field(pl.lit(None), unit, digits, definition), definition, Status.PROVISIONAL)
+
+
+def p_value(key: str, p: float, definition: str) -> Number:
+    """A p-value above 0, with two digits that tell and four places at least; provisional."""
+    return Number(key, p, "", max(4, 1 - math.floor(math.log10(p))), Label.SIMULATED, definition, status=Status.PROVISIONAL)
 
 
 def extreme(key: str, choose: Callable[..., Number], among: Sequence[Number], definition: str) -> Number:

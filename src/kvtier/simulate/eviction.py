@@ -1010,7 +1010,7 @@ def priority(alpha: float, *, demote_below: float = 0.0) -> Named:
 
 def look_ahead(window: int) -> Named:
     """The next `window` turns are known."""
-    return Named(LookAhead, f"Look-ahead, {window} turns", f"look{window}", {"window": window})
+    return Named(LookAhead, f"Look-ahead, {window} turn{'s' * (window != 1)}", f"look{window}", {"window": window})
 
 
 NAMES: dict[str, Named] = {

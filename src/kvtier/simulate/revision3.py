@@ -62,12 +62,17 @@ class Residency:
     kept: np.ndarray
     after_reading: bool = False
 
-    def evictions(self, turns: Turns) -> tuple[np.ndarray, np.ndarray]:
-        """Blocks that left in each turn, and those of them that it was reading; two arrays of int64, shape (turns,)."""
+    def evictions(self, turns: Turns, in_flight: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Blocks that left in each turn, and those of them that belong to what is read; two arrays of int64, shape (turns,).
+
+        What is read are the sessions of the last `in_flight` turns. Of chunked reading the second is zero by definition: a turn's own
+        blocks leave once it has been served.
+        """
         every, own = np.zeros((2, len(turns.session)), dtype=np.int64)
+        sessions = turns.session.tolist()
         for turn, session, first, stop in self.evicted:
             every[turn] += stop - first
-            if session == turns.session[turn] and not self.after_reading:
+            if session in sessions[max(turn - in_flight + 1, 0) : turn + 1] and not self.after_reading:
                 own[turn] += stop - first
         return every, own
 
