@@ -23,6 +23,17 @@ STEPS = {
 }
 
 
+EFFECTS = {
+    "e5.gain.lfu.hit": (34.15, 1.75),
+    "e5.gain.ema001.hit": (24.85, 1.91),
+    "e5.gain.ema015.hit": (-0.21, 0.7),
+    "e1.32.lfu.margin": (-22.25, 6.9),
+    "e1.8.ema015.margin": (3.83, 0.17),
+    "e1.128.ema015.margin": (0.13, 0.12),
+}
+"""Value in Revision 2, value in Revision 3."""
+
+
 def record(value: float, unit: str, digits: int, label: Label, definition: str = "x / y", **more: Any) -> dict[str, Any]:
     """One record as the ledger holds it."""
     display = Number("a.b", value, unit, digits, label, definition).display
@@ -132,6 +143,53 @@ def budgets_table(tmp_path) -> Path:
         ]
     ).write_parquet(path)
     return path
+
+
+@pytest.fixture
+def revisions(tmp_path) -> tuple[Path, Path, dict[str, dict[str, Any]]]:
+    """Runs of the budget sweep in Revisions 2 and 3, and the records of both."""
+    tables, records = [], {}
+    for revision, seeds in ((2, (1, 2)), (3, (1, 2, 3))):
+        policies = [*zip(POLICIES, SLUGS, strict=True), *([(("min", None), "min")] if revision == 3 else [])]
+        rows = []
+        for budget in BUDGETS:
+            for index, ((policy, alpha), slug) in enumerate(policies):
+                rates = {seed: hit_rate(index, budget, seed) for seed in seeds}
+                about = {"revision": revision, "policy": policy, "alpha": alpha, "hbm_gib": budget, "persist_meta": False}
+                rows += [{**about, "seed": seed, "hit_rate": rate} for seed, rate in rates.items()]
+                mean = sum(rates.values()) / len(rates)
+                interval = {"interval_low": mean - 0.5, "interval_high": mean + 0.5, "interval_level": 0.95}
+                ends = {"lowest_seed": min(rates.values()), "highest_seed": max(rates.values())}
+                records[f"sim.rev{revision}.e1.{budget:g}.{slug}.hit"] = simulated(mean, uncertainty=interval if revision == 3 else ends)
+        if revision == 3:
+            rows.append({**rows[0], "persist_meta": True, "hit_rate": 99.0})
+        tables.append(tmp_path / f"revision{revision}.parquet")
+        runs(rows).write_parquet(tables[-1])
+    for budget in BUDGETS:
+        records[f"workload.zipf.over_budget.{budget:g}.reads"] = simulated(80.0 if budget < 32 else 0.0)
+    return *tables, records
+
+
+@pytest.fixture
+def effects() -> dict[str, dict[str, Any]]:
+    """Records of differences in Revisions 2 and 3."""
+
+    def points(value: float, **uncertainty: float) -> dict[str, Any]:
+        return record(value, "points", 2, Label.SIMULATED, uncertainty=uncertainty)
+
+    found = {
+        "sim.rev2.e1.16.ema015.margin": points(4.71),
+        "sim.rev2.e2.best_margin": points(19.11),
+        "sim.rev3.e2.32.reset.best_margin": points(7.15, interval_low=6.8, interval_high=7.47, interval_level=0.95),
+        "sim.rev2.e2.best_alpha": record(0.05, "", 3, Label.SIMULATED),
+        "sim.rev3.e2.32.reset.best_alpha": record(0.01, "", 3, Label.SIMULATED),
+        "sim.rev2.e1.seeds": record(2, "seeds", 0, Label.SIMULATED),
+        "sim.rev3.e1.seeds": record(30, "seeds", 0, Label.SIMULATED),
+    }
+    for name, (old, new) in EFFECTS.items():
+        found[f"sim.rev2.{name}"] = points(old, **({"lowest_seed": old - 1, "highest_seed": old + 1} if name.startswith("e1") else {}))
+        found[f"sim.rev3.{name}"] = points(new, interval_low=new - 0.1, interval_high=new + 0.1, interval_level=0.95)
+    return found
 
 
 @pytest.fixture

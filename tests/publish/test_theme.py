@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 
 import altair as alt
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import SIMULATION_CAVEAT, Label
 from kvtier.publish import render, theme
 
 
@@ -18,7 +19,7 @@ def figure(quotes, limits="one machine"):
 
 
 def texts(spec: dict) -> list[str]:
-    return [layer["encoding"]["text"]["value"] for layer in spec["layer"] if "text" in layer.get("encoding", {})]
+    return [layer["encoding"]["text"]["value"] for layer in spec["layer"] if "value" in layer.get("encoding", {}).get("text", {})]
 
 
 def test_the_badge_is_the_label_of_the_ledger(ledger):
@@ -42,8 +43,21 @@ def test_a_simulated_figure_cannot_be_without_the_caveat(ledger, key):
 
 
 def test_the_short_caveat_says_what_the_standing_one_says():
-    for words in ("synthetic workload", "one to three seeds", "no hardware validation", "no optimal bound", "no queueing"):
+    for words in ("rovisional", "synthetic workload", "no hardware validation", "costs assumed"):
         assert words in theme.CAVEAT
+        assert words in SIMULATION_CAVEAT
+
+
+def test_panels_share_one_frame(ledger):
+    drawn = dataclasses.replace(
+        figure([ledger["sim.rev2.e2.lru.hit"]]), panels=[[alt.Chart().mark_point()]] * 2, columns=2, gaps=(40, 30), height=100
+    )
+    spec = render.spec(drawn)
+    assert drawn.depth == 240
+    assert len(spec["concat"]) == 3
+    assert drawn.badge in texts(spec["concat"][0])
+    assert not texts(spec["concat"][1])
+    render.svg(drawn, spec)
 
 
 def test_a_figure_needs_numbers_and_limits(ledger):

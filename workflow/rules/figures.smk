@@ -37,6 +37,42 @@ rule draw_alpha_curve:
         "../scripts/draw_alpha_curve.py"
 
 
+rule draw_revisions_by_budget:
+    """Hit rate against HBM budget, Revision 2 beside Revision 3 and its optimum (e1). Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_revisions_by_budget"),
+        old=rules.sweep_revision2_budgets.output.runs,
+        new=rules.sweep_revision3_budgets.output.runs,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        picture="{results}/figures/revisions_by_budget.svg",
+        specification="{results}/figures/revisions_by_budget.vl.json",
+        data="{results}/figures/revisions_by_budget.csv",
+    log:
+        "{results}/logs/draw_revisions_by_budget.log",
+    message:
+        "Figure: hit rate against HBM budget, two revisions"
+    script:
+        "../scripts/draw_revisions_by_budget.py"
+
+
+rule draw_what_survives:
+    """Effects that Revision 2 found, and their size in Revision 3. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_what_survives"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        picture="{results}/figures/what_survives.svg",
+        specification="{results}/figures/what_survives.vl.json",
+        data="{results}/figures/what_survives.csv",
+    log:
+        "{results}/logs/draw_what_survives.log",
+    message:
+        "Figure: effects in two revisions"
+    script:
+        "../scripts/draw_what_survives.py"
+
+
 rule draw_decode_fit:
     """Decode step time against KV size, timed points and two-term fits of the GB10. Evidence: Measured."""
     input:

@@ -46,11 +46,13 @@ class Status(StrEnum):
     RETRACTED = "retracted"
 
 
+SIMULATION_LIMITS = "synthetic workload, no hardware validation, costs assumed"
+"""What is true of every simulated value; seeds, bounds and queues stand with each number."""
+
 SIMULATION_CAVEAT = (
-    "Simulated values are provisional: synthetic workload, one to three seeds, no hardware validation, no optimal bound, no queueing. "
-    "A defect in the victim search of Revision 1 has turned its findings once."
+    f"Simulated values are provisional: {SIMULATION_LIMITS}. A defect in the victim search of Revision 1 has turned its findings once."
 )
-"""Stands wherever a simulated number of Revision 1 or 2 is printed."""
+"""Stands wherever a simulated number is printed."""
 
 
 def weakest(labels: Iterable[Label]) -> Label:

@@ -27,6 +27,13 @@ HIT_RATES = Table(
 )
 """One row a run; the rate is percent of blocks read in the counted turns."""
 
+HIT_RATES_BY_STATE = Table(
+    "hit rates by state",
+    {**HIT_RATES.columns, "persist_meta": pl.Boolean()},
+    nullable=HIT_RATES.nullable,
+)
+"""The same, with whether state is kept at eviction."""
+
 DECODE_STEPS = Table(
     "decode steps",
     {

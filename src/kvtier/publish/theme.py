@@ -5,6 +5,7 @@ A chart gives marks and the numbers it quotes; its class of evidence, and the ca
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import altair as alt
 import polars as pl
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import Label, weakest
+from kvtier.evidence.labels import SIMULATION_LIMITS, Label, weakest
 from kvtier.publish.ledger import Quote, labels
 from kvtier.publish.series import FAINT, INK, MUTED, PAPER
 
@@ -23,8 +24,8 @@ FONT = "Source Sans Pro"
 FONTS = f"{FONT}, Helvetica, Arial, sans-serif"
 """The first is drawn and measured with; the others are for readers of the SVG who do not have it."""
 
-CAVEAT = "Provisional: synthetic workload, one to three seeds, no hardware validation, no optimal bound, no queueing."
-"""``labels.SIMULATION_CAVEAT`` in one line: stands under the title of every figure with a simulated number in it."""
+CAVEAT = f"Provisional: {SIMULATION_LIMITS}."
+"""Stands under the title of every figure with a simulated number in it."""
 
 WIDTH, HEIGHT = 620, 340
 LEFT = -54
@@ -63,6 +64,18 @@ class Figure:
         Exactly the data drawn; the layers find it as the data set ``drawn``.
     layers : sequence of altair.Chart
         Marks, back to front.
+    panels : sequence of sequence of altair.Chart
+        Marks of more plots of the same size; `layers` is the first, at the top left.
+    columns : int
+        Plots in a row.
+    gaps : tuple of int
+        From one plot to the next: down, across [px].
+    width, height : int
+        Size of a plot [px].
+    left : int
+        Left edge of badge, title and caption, from the left edge of the first plot [px].
+    foot : int
+        From the lowest plot to the caption: room for ticks and title of its axis [px].
     """
 
     name: str
@@ -74,6 +87,13 @@ class Figure:
     quotes: Sequence[Quote]
     drawn: pl.DataFrame
     layers: Sequence[alt.Chart]
+    panels: Sequence[Sequence[alt.Chart]] = ()
+    columns: int = 1
+    gaps: tuple[int, int] = (0, 0)
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    foot: int = 62
 
     def __post_init__(self) -> None:
         if not self.quotes:
@@ -95,6 +115,12 @@ class Figure:
     def caveat(self) -> str:
         """The line under the title: the standing caveat wherever a number is simulated, else the figure's own limits."""
         return CAVEAT if Label.SIMULATED in labels(self.quotes) else self.limits
+
+    @property
+    def depth(self) -> int:
+        """From the top of the first plot to the bottom of the last [px]."""
+        rows = math.ceil((1 + len(self.panels)) / self.columns)
+        return rows * self.height + (rows - 1) * self.gaps[0]
 
 
 @alt.theme.register("kvtier", enable=False)
@@ -140,7 +166,7 @@ def said(text: str, x: float, y: float, size: float = 12, color: str = INK, weig
     """Words at a place of the frame [px from the plot's top left corner]."""
     return (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_text(align="left", baseline="alphabetic", fontSize=size, color=color, fontWeight=weight, lineBreak="\n", **mark)
+        .mark_text(fontSize=size, color=color, fontWeight=weight, lineBreak="\n", **{"align": "left", "baseline": "alphabetic", **mark})
         .encode(x=alt.value(x), y=alt.value(y), text=alt.value(text))
     )
 
@@ -152,24 +178,29 @@ def _badge(figure: Figure, y: float) -> list[alt.Chart]:
     box = (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_rect(cornerRadius=3, strokeWidth=1, **look)
-        .encode(x=alt.value(LEFT), x2=alt.value(LEFT + width), y=alt.value(y), y2=alt.value(y + height))
+        .encode(x=alt.value(figure.left), x2=alt.value(figure.left + width), y=alt.value(y), y2=alt.value(y + height))
     )
     color = PAPER if look["fill"] == INK else INK
-    words = said(figure.badge, LEFT + width / 2, y + height / 2, size, color, 600)
-    words.mark.align, words.mark.baseline = "center", "middle"
-    return [box, words]
+    return [box, said(figure.badge, figure.left + width / 2, y + height / 2, size, color, 600, align="center", baseline="middle")]
 
 
-def frame(figure: Figure) -> alt.LayerChart:
+def frame(figure: Figure) -> alt.LayerChart | alt.ConcatChart:
     """The figure's marks with badge, title, caveat and caption around them."""
     caption = textwrap.fill(figure.caption, CAPTION_CHARACTERS)
-    return alt.layer(
-        *figure.layers,
+    words = [
         *_badge(figure, -104),
-        said(figure.title, LEFT, -60, 17, weight=600),
-        said(figure.caveat, LEFT, -40, color=MUTED),
-        said(caption, LEFT, HEIGHT + 62, 11, MUTED, lineHeight=15),
-    ).properties(width=WIDTH, height=HEIGHT, description=figure.alt)
+        said(figure.title, figure.left, -60, 17, weight=600),
+        said(figure.caveat, figure.left, -40, color=MUTED),
+        said(caption, figure.left, figure.depth + figure.foot, 11, MUTED, lineHeight=15),
+    ]
+    first, *others = (
+        alt.layer(*layers).properties(width=figure.width, height=figure.height) for layers in ([*figure.layers, *words], *figure.panels)
+    )
+    if not others:
+        return first.properties(description=figure.alt)
+    # Flush: the words around a plot would else push the other plots away.
+    spacing = alt.RowColnumber(row=figure.gaps[0], column=figure.gaps[1])
+    return alt.concat(first, *others, columns=figure.columns, bounds="flush", spacing=spacing).properties(description=figure.alt)
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -195,7 +226,13 @@ def over_grid(at: alt.Chart, text: str, **mark: Any) -> list[alt.Chart]:
     return [rim.encode(text=alt.value(text)), at.mark_text(lineBreak="\n", lineHeight=15, **mark).encode(text=alt.value(text))]
 
 
-def end_labels(texts: Sequence[str], values: Sequence[float], colors: Sequence[str], domain: tuple[float, float]) -> list[alt.Chart]:
+def end_labels(
+    texts: Sequence[str],
+    values: Sequence[float],
+    colors: Sequence[str],
+    domain: tuple[float, float],
+    size: tuple[int, int] = (WIDTH, HEIGHT),
+) -> list[alt.Chart]:
     """Labels right of the plot, beside the last value of each line, pushed apart where they would touch.
 
     Parameters
@@ -204,17 +241,19 @@ def end_labels(texts: Sequence[str], values: Sequence[float], colors: Sequence[s
         Words, last value on the y axis and colour of each line.
     domain : tuple of float
         Lowest and highest value of a linear y axis.
+    size : tuple of int
+        Width and height of the plot [px].
     """
-    low, high = domain
-    pixels = [HEIGHT * (high - value) / (high - low) for value in values]
-    places = spread(pixels, 15, 0, HEIGHT)
+    (low, high), (width, height) = domain, size
+    pixels = [height * (high - value) / (high - low) for value in values]
+    places = spread(pixels, 15, 0, height)
     marks = []
     for text, place, pixel, color in zip(texts, places, pixels, colors, strict=True):
         if abs(place - pixel) > 3:
             marks.append(
                 alt.Chart(alt.InlineData(values=[{}]))
                 .mark_rule(color=color, strokeWidth=0.75)
-                .encode(x=alt.value(WIDTH + 4), x2=alt.value(WIDTH + 13), y=alt.value(pixel), y2=alt.value(place))
+                .encode(x=alt.value(width + 4), x2=alt.value(width + 13), y=alt.value(pixel), y2=alt.value(place))
             )
-        marks.append(said(text, WIDTH + 16, place + 4, color=color, weight=600))
+        marks.append(said(text, width + 16, place + 4, color=color, weight=600))
     return marks

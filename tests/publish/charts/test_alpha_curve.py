@@ -9,7 +9,7 @@ from kvtier.publish.ledger import Ledger
 def test_marks_the_interior_optimum_with_the_ledgers_numbers(alphas_table, ledger):
     figure = alpha_curve.draw(alphas_table, ledger)
     assert "Interior optimum of the α swept: α 0.05, 55.96 %, +19.11 points over LRU" in figure.alt
-    assert "No optimal bound yet" in figure.caption
+    assert "the optimum of Revision 3 is drawn in revisions_by_budget" in figure.caption
     assert ledger["sim.rev2.e2.best_margin"] in figure.quotes
 
 

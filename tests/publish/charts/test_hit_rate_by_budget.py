@@ -15,7 +15,7 @@ def test_says_every_mean_as_displayed(budgets_table, ledger):
     figure = hit_rate_by_budget.draw(budgets_table, ledger)
     for key in (key for key in ledger if key.startswith("sim.rev2.e1.")):
         assert ledger[key].text in figure.alt
-    assert "No optimal bound yet" in figure.caption
+    assert "the optimum of Revision 3 is drawn in revisions_by_budget" in figure.caption
     assert "mean of seeds 1 and 2" in figure.caption
 
 

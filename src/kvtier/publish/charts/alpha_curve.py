@@ -148,7 +148,9 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         caption=(
             f"Seed {seed} alone: no interval. Counted: turns {first:,} to {first + turns - 1:,} of the "
             f"{tables.only(runs, 'workload', table)} workload; CXL tier {tables.only(runs, 'cxl_gib', table):g} GiB, LRU; "
-            f"state dropped at eviction. No optimal bound yet. Keys: {EXPERIMENT}.<policy>.hit"
+            "state dropped at eviction. An audit holds each run under an optimal bound; "
+            "the optimum of Revision 3 is drawn in revisions_by_budget. "
+            f"Keys: {EXPERIMENT}.<policy>.hit"
         ),
         alt=(
             f"Line chart, {source}: block hit rate against EMA alpha at {gib:g} GiB of HBM, with LRU and LFU as lines. {swept}. "

@@ -108,7 +108,9 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         limits="",
         caption=(
             f"{seeds_said(runs)} Counted: turns {first:,} to {first + turns - 1:,} of the {tables.only(runs, 'workload', table)} workload; "
-            f"CXL tier {tables.only(runs, 'cxl_gib', table):g} GiB, LRU. No optimal bound yet. Keys: sim.rev2.e1.<GiB>.<policy>.hit"
+            f"CXL tier {tables.only(runs, 'cxl_gib', table):g} GiB, LRU. "
+            "An audit holds each run under an optimal bound; the optimum of Revision 3 is drawn in revisions_by_budget. "
+            "Keys: sim.rev2.e1.<GiB>.<policy>.hit"
         ),
         alt=in_words(policies, quotes, budgets, source),
         quotes=list(quotes.values()),
