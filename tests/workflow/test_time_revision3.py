@@ -44,7 +44,15 @@ def test_every_cell_has_every_figure(made, arrivals, gbps, policy):
     key = f"sim.rev3.time.{arrivals}.{gbps}.{policy}"
     waits = [f"{what}_p{percent}" for what in ("ttft", "stall") for percent in (50, 95, 99)]
     fields = {"stall_per_token", *waits, "link_in", "link_out", "late", "sustainability", "hiding"}
+    fields |= {"stall_over_optimum"} if policy != "min" else set()
     assert {name.rpartition(".")[2] for name in made if name.startswith(f"{key}.")} == fields
+
+
+def test_stall_is_compared_with_the_optimum_seed_by_seed(made, frames):
+    cells = [frames.times.filter(arrivals="gamma", gbps=32.0, policy=policy)["stall_ms_per_token"] for policy in ("lfu", "min")]
+    over = made["sim.rev3.time.gamma.32.lfu.stall_over_optimum"]
+    assert over.value == pytest.approx((cells[0] - cells[1]).mean())
+    assert over.uncertainty["lowest_seed"] == (cells[0] - cells[1]).min()
 
 
 def test_means_are_over_seeds(made, frames):

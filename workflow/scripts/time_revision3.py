@@ -113,6 +113,10 @@ def timed(frame: pl.DataFrame) -> list[Number]:
         load = f"{ARRIVALS[row['arrivals']]} at {row['load']:g} of what LRU serves at {middle:g} GB/s"
         about = f"Revision 3, zipf, {NAMES[row['policy']]}, {tier}, {row['gbps']:g} GB/s each way, {turns_of(row)}, {load}; {SERVING}"
         made += [*means(cell, key, TIMES, about), *shares(cell, key, about)]
+        if row["policy"] != "min":
+            optimum = frame.filter(arrivals=row["arrivals"], gbps=row["gbps"], policy="min").select("seed", optimum="stall_ms_per_token")
+            over = (pl.col("stall_ms_per_token") - pl.col("optimum"), "ms", 3, "stall a token minus that of the optimum, seed by seed")
+            made += means(cell.join(optimum, on="seed", maintain_order="left"), key, {"stall_over_optimum": over}, about)
     (row, cell), *_ = cells(frame, ["arrivals", "gbps", "policy"])
     rate = {"rate": (60 * pl.col("rate_per_s"), "turns/min", 2, f"{row['load']:g} of what LRU serves at {middle:g} GB/s")}
     return [*made, *means(cell, "sim.rev3.time", rate, f"Revision 3, zipf, {MODES['inclusive']}, {turns_of(row)}; {SERVING}")]

@@ -12,8 +12,8 @@ What is assumed:
 - A decode step costs 10.45 ms, a quarter of 140 GB of weights at 3.35 TB/s, and 0.0801 ms a GiB of KV, a quarter of it at the same
   bandwidth (``DECODE``). No run of this model was timed; the measured coefficients (SPEC §7) are of another model and machine.
 - The rate of arrivals is the same for all policies and bandwidths: a share (the *load*) of what LRU at the middle bandwidth serves.
-- The optimum has the most hits of the counted turns. It is not the least stall: which blocks the tier drops, to be computed again, is
-  decided by the order in which they leave HBM, and a recomputation costs more than a hundred fetches.
+- The optimum has the most hits of the counted turns, which bounds no stall: which blocks the tier drops, to be computed again, is decided
+  by the order in which they leave HBM, and a recomputation costs more than a hundred fetches.
 """
 
 from __future__ import annotations
