@@ -31,7 +31,10 @@ def option(row: Mapping[str, Any]) -> tuple[str, str]:
     if not row["suffix_first"]:
         return "prefix_first", "first blocks of a session evicted first"
     if row["in_flight"] > 1:
-        return f"in_flight{row['in_flight']}", f"sessions of the last {row['in_flight']} turns pinned, what does not fit beside them streamed"
+        return (
+            f"in_flight{row['in_flight']}",
+            f"sessions of the last {row['in_flight']} turns pinned, what does not fit beside them streamed",
+        )
     if row["floor_blocks"] is not None:
         return (
             f"floor{row['floor_blocks']}",
