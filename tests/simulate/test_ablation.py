@@ -119,7 +119,7 @@ def test_anchors_make_a_prefix_of_what_lost_its_first_blocks(make_turns):
 
 
 def test_persistence_without_a_score_is_an_alias_and_is_not_run():
-    cells_ = ablation.ablate(synthetic.generate("zipf", 1, Shape(40, 120)), 1, capacity_blocks(8), capacity_blocks(32), ALPHA, 60)
+    cells_ = ablation.ablate(synthetic.generate("zipf", 1, Shape(40, 120)), 1, capacity_blocks(8), capacity_blocks(32), [ALPHA], 60)
     assert cells_.height == 64
     assert cells_["aliased"].sum() == 16
     for row in cells_.filter(cells_["aliased"]).iter_rows(named=True):

@@ -394,7 +394,7 @@ rule ablate_revision3:
         turns=setting("workload", "turns"),
         counted_from=setting("workload", "counted_from"),
         seeds=setting("revision3", "ablation_seeds"),
-        alpha=setting("revision3", "ablation_alpha"),
+        alphas=setting("revision3", "ablation_alphas"),
     message:
         "Revision 3, ablation: 64 cells, seeds {params.seeds}"
     script:

@@ -14,6 +14,7 @@ from kvtier.simulate import ablation
 from kvtier.simulate.ablation import CELLS, FACTORS
 from kvtier.simulate.factorial import Factorial
 from kvtier.simulate.metrics import capacity_blocks
+from kvtier.simulate.policies import ema
 from kvtier.simulate.sweeps import SIMULATED_CXL_GIB, SIMULATED_HBM_GIB
 from kvtier.workload import synthetic
 from kvtier.workload.synthetic import Shape
@@ -43,20 +44,43 @@ LADDER = ("anchors", "ema", "prefetch")
 """Rungs of the retracted ladder that the simulator has; tracking by head, its fourth, has no counterpart in a model without attention."""
 
 
-def ablate(sessions: int, turns: int, counted_from: int, seeds: list[int], alpha: float) -> pl.DataFrame:
+def ablate(sessions: int, turns: int, counted_from: int, seeds: list[int], alphas: list[float]) -> pl.DataFrame:
     hbm, tier = capacity_blocks(SIMULATED_HBM_GIB), capacity_blocks(SIMULATED_CXL_GIB)
     shape = Shape(sessions, turns)
-    return pl.concat(ablation.ablate(synthetic.generate("zipf", seed, shape), seed, hbm, tier, alpha, counted_from) for seed in seeds)
+    return pl.concat(ablation.ablate(synthetic.generate("zipf", seed, shape), seed, hbm, tier, alphas, counted_from) for seed in seeds)
 
 
-def number(cells: pl.DataFrame, alpha: float) -> list[Number]:
+def number(cells: pl.DataFrame) -> list[Number]:
+    alphas = cells["alpha"].unique(maintain_order=True).to_list()
+    made = []
+    for alpha in alphas:
+        name = "sim.rev3.ablation" + (f".{ema(alpha).slug}" if alpha != alphas[0] else "")
+        responses = RESPONSES if alpha == alphas[0] else {"": RESPONSES[""]}
+        made += effects_of(cells.filter(pl.col("alpha") == alpha), name, alpha, responses)
+    aliased = cells.filter(pl.col("aliased"))
+    return [
+        *made,
+        simulated.seed_count("sim.rev3.ablation.seeds", cells, "the ablation"),
+        Number(
+            "sim.rev3.ablation.aliased",
+            aliased.select(FACTORS).n_unique(),
+            "cells",
+            0,
+            Label.SIMULATED,
+            "cells of 64 with persistence and LRU: LRU has no score to keep, so each is its neighbour without persistence by definition",
+            status=Status.PROVISIONAL,
+        ),
+    ]
+
+
+def effects_of(cells: pl.DataFrame, prefix: str, alpha: float, responses: dict[str, tuple[str, str, int, str]]) -> list[Number]:
     first, turns = cells.row(0, named=True)["counted_from"], cells.row(0, named=True)["turns"]
     setting = (
         f"Revision 3, zipf, state by session, EMA alpha {alpha:g}, HBM {SIMULATED_HBM_GIB:g} GiB, CXL {SIMULATED_CXL_GIB:g} GiB, "
         f"turns {first:,} to {first + turns - 1:,}"
     )
     made = []
-    for end, (column, unit, digits, counted) in RESPONSES.items():
+    for end, (column, unit, digits, counted) in responses.items():
         effects = {
             seed: Factorial(FACTORS, {frozenset(name for name in FACTORS if row[name]): row[column] for row in group.to_dicts()})
             for (seed,), group in cells.group_by("seed", maintain_order=True)
@@ -67,19 +91,21 @@ def number(cells: pl.DataFrame, alpha: float) -> list[Number]:
             key: str, words: str, of: Callable[[Factorial], Fraction], effects=effects, counted=counted, digits=digits, unit=points
         ) -> None:
             by_seed = {seed: float(of(effect)) for seed, effect in effects.items()}
-            made.append(simulated.mean(f"sim.rev3.ablation.{key}", by_seed, unit, digits, f"{words}; {counted}; {setting}"))
+            made.append(simulated.mean(f"{prefix}.{key}", by_seed, unit, digits, f"{words}; {counted}; {setting}"))
 
         for cell, on in (("none", frozenset()), ("all", frozenset(FACTORS))):
             level = cells.filter(pl.all_horizontal(pl.col(name) == (name in on) for name in FACTORS))
             values = dict(level.select("seed", column).iter_rows())
             about = f"{'all six mechanisms' if on else 'none of the six mechanisms'}; {counted}; {setting}"
-            made.append(simulated.mean(f"sim.rev3.ablation.{cell}{end or '_hit'}", values, unit, digits, about))
+            made.append(simulated.mean(f"{prefix}.{cell}{end or '_hit'}", values, unit, digits, about))
         for one in FACTORS:
             title = TITLES[one]
             add(f"{one}.main{end}", f"main effect of {title}, mean over 32 settings of the others", lambda e, one=one: e.main(one))
             add(f"{one}.shapley{end}", f"Shapley share of {title} in the gain of all six", lambda e, one=one: e.shapley(one))
             add(f"{one}.alone{end}", f"what {title} adds to none of the six", lambda e, one=one: e.gain({one}))
             add(f"{one}.last{end}", f"what {title} adds to the other five", lambda e, one=one: e.last(one))
+        words = f"what {TITLES['persistence']} add to EMA, with none of the others"
+        add(f"persistence.with_ema{end}", words, lambda e: e.gain({"ema", "persistence"}) - e.gain({"ema"}))
         pairs = []
         for one, other in combinations(FACTORS, 2):
             words = f"what {TITLES[one]} adds with {TITLES[other]} less what it adds without, mean over 16 settings of the rest"
@@ -87,7 +113,7 @@ def number(cells: pl.DataFrame, alpha: float) -> list[Number]:
             pairs.append(made[-1])
         made.append(
             simulated.extreme(
-                f"sim.rev3.ablation.interaction.largest{end}",
+                f"{prefix}.interaction.largest{end}",
                 lambda among, key: max(among, key=lambda found: abs(key(found))),
                 pairs,
                 f"interaction of two mechanisms that is farthest from 0, of {len(pairs)}",
@@ -100,25 +126,12 @@ def number(cells: pl.DataFrame, alpha: float) -> list[Number]:
             add(f"{name}.joint{end}", f"what {which} add to none together", lambda e, among=among: e.gain(among))
             words = f"sum of what {which} add one by one less what they add together, seed by seed; 0 if gains add up as the ladder had it"
             add(f"{name}.gap{end}", words, lambda e, among=among: e.gap(among))
-    aliased = cells.filter(pl.col("aliased"))
-    made += [
-        simulated.seed_count("sim.rev3.ablation.seeds", cells, "the ablation"),
-        Number(
-            "sim.rev3.ablation.aliased",
-            aliased.select(FACTORS).n_unique(),
-            "cells",
-            0,
-            Label.SIMULATED,
-            "cells of 64 with persistence and LRU: LRU has no score to keep, so each is its neighbour without persistence by definition",
-            status=Status.PROVISIONAL,
-        ),
-    ]
     return made
 
 
 if __name__ == "__main__":
     with reporting(snakemake):
         params = snakemake.params
-        cells = ablate(params.sessions, params.turns, params.counted_from, params.seeds, params.alpha)
+        cells = ablate(params.sessions, params.turns, params.counted_from, params.seeds, params.alphas)
         CELLS.write(cells, snakemake.output.cells)
-        numbers.write(snakemake.output.numbers, number(cells, params.alpha), snakemake)
+        numbers.write(snakemake.output.numbers, number(cells), snakemake)

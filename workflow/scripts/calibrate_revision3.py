@@ -29,8 +29,9 @@ def provisional(key: str, value: float, unit: str, digits: int, definition: str)
     return Number(key, value, unit, digits, Label.SIMULATED, definition, status=Status.PROVISIONAL)
 
 
-def number(chosen: pl.DataFrame) -> list[Number]:
+def number(chosen: pl.DataFrame, alphas: list[float]) -> list[Number]:
     made = []
+    tried = f"fitted, of {', '.join(f'{half_life_turns(alpha):.1f}' for alpha in sorted(alphas, reverse=True))} tried"
     seeds = {half: chosen.filter(pl.col("fitted") == half)["seed"].unique(maintain_order=True).to_list() for half in (True, False)}
     rate, row = {}, {}
     for one in chosen.iter_rows(named=True):
@@ -51,10 +52,11 @@ def number(chosen: pl.DataFrame) -> list[Number]:
             for signal in calibration.WEIGHTS
         ]
         share = best["recency"] / (best["recency"] + best["ema"]) if best["recency"] + best["ema"] else 1.0
-        half_life = half_life_turns(best["alpha"])
         made += [
             provisional(f"{name}.best_recency_share", share, "", 2, f"wR / (wR + wE), which alone orders sessions, fitted: {how}"),
-            provisional(f"{name}.best_half_life", half_life, "turns", 1, f"half-life of score and recency, fitted: {how}"),
+            provisional(
+                f"{name}.best_half_life", half_life_turns(best["alpha"]), "turns", 1, f"half-life of score and recency, {tried}: {how}"
+            ),
             provisional(f"{name}.best_tied", best["tied"], "", 0, f"points of simplex, half-life and state with the most hits; {budget}"),
         ]
         of = {
@@ -67,7 +69,7 @@ def number(chosen: pl.DataFrame) -> list[Number]:
         for choice, title in of.items():
             words = f"hit rate of {title}: {RATE}; {about(row[gib, cut, choice], budget)}"
             for half, key in ((False, "hit"), (True, "fit_hit")) if choice == "best" else ((False, "hit"),):
-                seen = "on the seeds that chose it, so too good" if half else "on seeds that chose nothing"
+                seen = "on the seeds that chose it" if half else "on seeds that chose nothing"
                 made.append(simulated.mean(f"{name}.{choice}_{key}", rate[gib, cut, choice, half], "%", 2, f"{words}; {seen}"))
         for choice in ("published", "published_weights", "ema", "recency"):
             loss = statistics.paired(rate[gib, cut, "best", False], rate[gib, cut, choice, False])
@@ -104,4 +106,4 @@ if __name__ == "__main__":
         chosen = calibration.choose(grid, fitted)
         FIT.write(fitted, snakemake.output.fit)
         CHOSEN.write(chosen, snakemake.output.chosen)
-        numbers.write(snakemake.output.numbers, number(chosen), snakemake)
+        numbers.write(snakemake.output.numbers, number(chosen, sorted({*params.alphas, calibration.PUBLISHED_ALPHA})), snakemake)

@@ -21,7 +21,9 @@ The factors, each off in the baseline:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -45,6 +47,7 @@ Interval = tuple[int, int]
 CELLS = Table(
     "cells of the ablation",
     {
+        "alpha": pl.Float64,
         "seed": pl.Int64,
         **dict.fromkeys(FACTORS, pl.Boolean),
         "aliased": pl.Boolean,
@@ -60,7 +63,7 @@ CELLS = Table(
         "stall_ms": pl.Float64,
     },
 )
-"""One row a seed and cell, of the counted turns. Rates are percent of blocks read; `prefetched` are hits that came ahead of their turn."""
+"""One row an alpha, seed and cell, of the counted turns. Rates are percent of blocks read; `prefetched` hits came ahead of their turn."""
 
 
 @dataclass(frozen=True)
@@ -237,16 +240,18 @@ def _first(parts: list[Interval], most: int) -> list[Interval]:
     return taken
 
 
-def ablate(turns: Turns, seed: int, hbm_blocks: int, tier_blocks: int, alpha: float, counted_from: int) -> pl.DataFrame:
-    """All 64 cells on one workload.
+def ablate(turns: Turns, seed: int, hbm_blocks: int, tier_blocks: int, alphas: Sequence[float], counted_from: int) -> pl.DataFrame:
+    """All 64 cells on one workload, for each alpha; cells without ``ema`` have none, and are replayed once.
 
     Parameters
     ----------
     turns : Turns
     seed : int
         Of the workload; a column of the result.
-    hbm_blocks, tier_blocks, alpha
-        As in :func:`replay`.
+    hbm_blocks, tier_blocks : int
+        Capacities.
+    alphas : sequence of float
+        Weights of the newest turn in the decayed frequency.
     counted_from : int
         First counted turn.
 
@@ -256,21 +261,25 @@ def ablate(turns: Turns, seed: int, hbm_blocks: int, tier_blocks: int, alpha: fl
         Columns of ``CELLS``; an aliased cell has the values of its neighbour.
     """
     counted, read = slice(counted_from, None), int(turns.read_blocks[counted_from:].sum())
-    measured: dict[On, dict[str, int | float]] = {}
-    for on in {alias(on): None for on in cells(FACTORS)}:
+
+    @cache
+    def measured(on: On, alpha: float) -> dict[str, int | float]:
         counts = replay(turns, on, hbm_blocks, tier_blocks, alpha)
         none = np.zeros_like(counts.hits)
         summary = summarise(TurnCounts(counts.hits, counts.fetched, counts.recomputed, none, none), turns, counted_from)
         prefix_hits = int(counts.prefix_hits[counted].sum())
-        measured[on] = {
+        return {
             **{name: summary[name] for name in ("turns", "hits", "fetched", "recomputed", "hit_rate", "stall_ms")},
             "prefix_hits": prefix_hits,
             "prefix_hit_rate": 100 * prefix_hits / read,
             "prefetched": int(counts.prefetched[counted].sum()),
         }
+
     rows = [
-        {"seed": seed, **{factor: factor in on for factor in FACTORS}, "aliased": alias(on) != on, "counted_from": counted_from}
-        | measured[alias(on)]
+        {"alpha": alpha, "seed": seed, **{factor: factor in on for factor in FACTORS}}
+        | {"aliased": alias(on) != on, "counted_from": counted_from}
+        | measured(alias(on), alpha if "ema" in on else alphas[0])
+        for alpha in alphas
         for on in cells(FACTORS)
     ]
     return CELLS.check(pl.DataFrame(rows))
