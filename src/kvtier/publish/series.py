@@ -47,10 +47,31 @@ def alpha_of(policy: str) -> str | None:
     return f"{found[1]}.{found[2]}" if found else None
 
 
+TITLES = {
+    "min": "optimum",
+    "farthest": "optimum, state for each edge",
+    "lru2": "LRU-2",
+    "s3fifo": "S3-FIFO",
+    "unbounded": "unbounded HBM",
+    "none": "none",
+}
+"""Policies whose slug is not their name in small letters."""
+
+SUFFIXES = {"persistent": "state kept", "demotes": "demotes"}
+
+
 def title(policy: str) -> str:
-    """Policy as a reader meets it: LRU, EMA 0.15."""
-    alpha = alpha_of(policy)
-    return policy.upper() if alpha is None else f"EMA {alpha}"
+    """Policy as a reader meets it: LRU, EMA 0.15, LFU, state kept."""
+    base, _, suffix = policy.partition("_")
+    if suffix:
+        return f"{title(base)}, {SUFFIXES.get(suffix, suffix)}"
+    if alpha := alpha_of(base):
+        return f"EMA {alpha}"
+    if found := re.fullmatch(r"priority(\d)(\d+)", base):
+        return f"priority, α {found[1]}.{found[2]}"
+    if found := re.fullmatch(r"look(\d+)", base):
+        return f"look-ahead, {found[1]} turns"
+    return TITLES.get(base, base.upper())
 
 
 def style(policy: str) -> Style:
