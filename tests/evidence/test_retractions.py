@@ -44,7 +44,7 @@ def example_key(pattern: str) -> str:
     """A key that the first alternative of a guard's pattern matches."""
     return {
         r"\.hit$|hit_rate": "sim.new.hit",
-        r"^(ladder|ablation)\.|\.(ladder|ablation)\.": "ladder.lru",
+        r"^(?!sim\.rev3\.ablation\.)(.*\.)?(ladder|ablation)\.": "ladder.lru",
         "(hf|vllm).*(kv|fixed)_gbps": "measured.new.vllm.kv_gbps",
         r"llama3_70b\.8k": "analytic.kv.llama3_70b.8k.new",
         r"e1\..*recompute_share": "sim.rev2.e1.new.recompute_share",
