@@ -2,7 +2,7 @@
 
 Usage: ``python benchmarks/growth.py [--keep] [--largest-under SECONDS GIB] [--flat-within FACTOR FACTOR]``
 
-Each case runs in a process of its own, under both semantics of the engine: Revision 2 with its CXL tier, and block by block. Workload:
+Each case runs in a process of its own, under both semantics of the engine: Revision 2 with its CXL tier, and request by request. Workload:
 zipf, seed 1, the published shape with other numbers of sessions and turns, and initial contexts of another mean. Contexts stop growing at
 768 blocks, HBM holds 6,553 and CXL 104,857, all three times the scale of the contexts, the tiers also times that of the sessions. Times
 are CPU seconds of one core after compilation; a replay under 0.1 s is repeated. *Preparing* is the draw and the derived arrays of the

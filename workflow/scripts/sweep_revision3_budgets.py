@@ -1,6 +1,5 @@
 """Revision 3 budget sweep (e1): one row a budget, policy and seed; with kept state and the optimum."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,11 +18,6 @@ PUBLISHED_SEEDS = 2
 
 def key(row: Mapping[str, Any]) -> str:
     return f"sim.rev3.e1.{row['hbm_gib']:g}.{slug(row)}{'_persistent' * row['persist_meta']}"
-
-
-def decimals(p_value: float) -> int:
-    """Two digits that tell, and four places at least."""
-    return max(4, 1 - math.floor(math.log10(p_value)))
 
 
 def number(runs: pl.DataFrame) -> list[Number]:
@@ -59,7 +53,7 @@ def number(runs: pl.DataFrame) -> list[Number]:
                 compared.append(Number(f"{name}.detectable", seen, "points", 1, Label.SIMULATED, about, status=Status.PROVISIONAL))
     family = f"sign-flip test of the margins over LRU of e1, Holm's adjustment over {len(p_values)} of them"
     tests = [
-        Number(name, p, "", decimals(p), Label.SIMULATED, f"p-value of {name.removesuffix('_p')}: {family}", status=Status.PROVISIONAL)
+        simulated.p_value(name, p, f"p-value of {name.removesuffix('_p')}: {family}")
         for name, p in (statistics.holm(p_values) if p_values else {}).items()
     ]
     means = simulated.means(runs, key, FIELDS)

@@ -17,7 +17,7 @@ class Fate(StrEnum):
     """What became of a result."""
 
     SURVIVES = "survives"
-    WEAKER = "survives, much smaller"
+    WEAKER = "only the sign survives"
     GONE = "does not survive"
 
 
@@ -37,7 +37,7 @@ class Survival:
     survives : str
         Condition under which it survives, over ``num()``, ``low()``, ``high()`` and ``printed()``.
     weaker : str
-        Condition under which it survives much smaller; never if empty.
+        Condition under which its sign alone survives; never if empty.
     names : tuple of str
         Phrases with digits in them that name a condition or a thing, and are no results.
     """

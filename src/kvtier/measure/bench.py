@@ -348,7 +348,7 @@ def of_growth(path: str | Path, machine: Machine) -> Iterator[Number]:
     if missing:
         raise InputError(path, "rows", f"no case of {', '.join(sorted(missing))}", "cases of every sweep")
     for case in frame.iter_rows(named=True):
-        semantics = "block by block" if case["semantics"] == "requests" else "Revision 2 with its CXL tier"
+        semantics = "request by request" if case["semantics"] == "requests" else "Revision 2 with its CXL tier"
         what = (
             f"{case['policy']}, {semantics}, {case['sessions']:,} sessions that start with {case['context_tokens']:,} tokens in the mean "
             f"and {'grow' if case['growing'] else 'do not grow'}, {case['turns']:,} turns, {case['requests']:,} block touches; "

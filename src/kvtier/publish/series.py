@@ -48,8 +48,7 @@ def alpha_of(policy: str) -> str | None:
 
 
 TITLES = {
-    "min": "optimum",
-    "farthest": "optimum, state for each edge",
+    "farthest": "farthest next turn",
     "lru2": "LRU-2",
     "s3fifo": "S3-FIFO",
     "unbounded": "unbounded HBM",

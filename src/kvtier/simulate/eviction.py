@@ -748,8 +748,8 @@ class Priority(Ema):
 
     The edge of smallest P loses blocks, so edges above the upper cut, 0.6, leave last, and those below the lower, 0.3, first: under
     pressure the cuts say nothing that P does not. Without it, an edge below the lower cut belongs to the tier below: `demotes` names
-    it if `demote_below` is 0.3. An edge read once has P = 0.25 + 0.55 · α, below that cut where α < 1/11: at α = 0.05 each new session
-    leaves as soon as it has been read. Weights and cuts were never fitted (Illustrative).
+    it if `demote_below` is 0.3. An edge read once has P = (0.25 + 0.55 · α)(1 − α) one turn later, when it is no longer pinned: below that
+    cut for every α, so each new session leaves unless it is read again at once. Weights and cuts were never fitted (Illustrative).
 
     Parameters
     ----------
@@ -796,7 +796,9 @@ class Priority(Ema):
         """Order-preserving key of what decays in P."""
         super().rank(edge, turn)
         recency, ema, _ = self.weights
-        return math.log(recency + ema * self._score[edge][0]) + turn * -math.log(1 - self.alpha)
+        weight = recency + ema * self._score[edge][0]
+        # Anchors alone have weight: all other edges are equal, and the oldest goes first.
+        return math.log(weight) + turn * -math.log(1 - self.alpha) if weight else 0.0
 
     def asked(self, edge: int, turn: int, resident: int) -> None:
         """Note the time."""

@@ -22,7 +22,7 @@ import numpy as np
 from kvtier.workload.turns import Turns
 
 Interval = tuple[int, int, int]
-"""(session, first, stop): blocks ``first`` to ``stop - 1`` of a session; the deepest was demoted first and is the oldest."""
+"""(session, first, stop): blocks ``first`` to ``stop - 1`` of a session; the deepest counts as the oldest, whichever end left HBM first."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,9 @@ class Contents:
         self._of_session: dict[int, set[int]] = {}
         self._next = 0
 
-    def _add(self, session: int, first: int, stop: int, *, oldest: bool = False) -> None:
+    def _add(self, session: int, first: int, stop: int) -> None:
         number = self._next = self._next + 1
         self._intervals[number] = (session, first, stop)
-        if oldest:
-            self._intervals.move_to_end(number, last=False)
         self._of_session.setdefault(session, set()).add(number)
         self.blocks += stop - first
 

@@ -161,7 +161,8 @@ def replay_edges(
     suffix_first : bool
         An edge loses its deepest block first, as in vLLM and LMCache; else its first, as ties in Revision 2 go.
     in_flight : int
-        Sequences decoded together: the sessions of the last so many turns are pinned (continuous batching).
+        Sequences in service: the sessions of the last so many turns are pinned (continuous batching); each is read once, in its turn, and
+        what does not fit beside the others is streamed, whatever of it was there.
     floor_blocks : int, optional
         Chunked reading: only so many blocks of a path need be resident at once, in a buffer of that size, and once a turn is served its
         blocks compete for the rest of HBM like all others, the prefix apart. Without it the whole path is pinned.
