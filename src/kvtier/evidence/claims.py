@@ -282,3 +282,15 @@ def record(judged: Judged) -> dict[str, Any]:
         "arithmetic": list(claim.arithmetic),
         "challenge": claim.challenge,
     }
+
+
+def _named(*expressions: str) -> set[str]:
+    """Keys that arithmetic refers to."""
+    return {key for expression in expressions for key in re.findall(r"""num\(["']([^"']+)["']""", expression)}
+
+
+def uses(claim: Mapping[str, Any]) -> dict[str, str]:
+    """The numbers that a verdict rests on, each with its part in it: the value itself, the arithmetic, or the challenge."""
+    found = dict.fromkeys(_named(claim["challenge"]), "challenge")
+    found |= dict.fromkeys(_named(*claim["arithmetic"]), "arithmetic")
+    return found | dict.fromkeys(claim["keys"], "value")

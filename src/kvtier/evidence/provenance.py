@@ -72,3 +72,8 @@ def of_job(job: Any) -> dict[str, Any]:
     read = [str(path) for path in job.input if Path(path).suffix not in {".py", ".smk"} and str(path) not in left_out]
     inputs = {path: sha256(path) for path in read}
     return {"rule": job.rule, "params": dict(sorted(job.params.items())), "inputs": dict(sorted(inputs.items()))}
+
+
+def command(rule: str) -> str:
+    """What remakes the numbers of a rule: its chain on a clean ``results/``, the rule itself where all is built already."""
+    return f"snakemake --cores all --force results/numbers/{rule}.json"

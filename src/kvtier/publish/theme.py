@@ -27,10 +27,10 @@ FONTS = f"{FONT}, Helvetica, Arial, sans-serif"
 CAVEAT = f"Provisional: {SIMULATION_LIMITS}."
 """Stands under the title of every figure with a simulated number in it."""
 
-WIDTH, HEIGHT = 620, 340
-LEFT = -54
-"""Left edge of badge, title and captions, from the plot's left edge [px]."""
 CAPTION_CHARACTERS = 155
+
+LINK = "#n/"
+"""Before a key: the address of a number on a page."""
 
 BADGES: dict[Label, dict[str, Any]] = {
     Label.MEASURED: {"fill": INK, "stroke": INK},
@@ -38,6 +38,52 @@ BADGES: dict[Label, dict[str, Any]] = {
     Label.ANALYTICAL: {"fill": PAPER, "stroke": INK},
 }
 """Filled for what was measured, dashed for what was simulated; other classes have a faint outline. No colour: colours mean series."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Room for a picture.
+
+    Parameters
+    ----------
+    name : str
+        In ids and messages.
+    limit : int
+        Widest whole picture, axis titles and end labels included [px].
+    width, height : int
+        Size of a plot that has the picture to itself, end labels on its right [px].
+    left : int
+        Left edge of axis titles and words, from the plot's left edge [px].
+    text, small : float
+        Size of axes and end labels; of notes inside the plot [px].
+    smallest : float
+        No text is smaller [px].
+    """
+
+    name: str
+    limit: int
+    width: int
+    height: int
+    left: int
+    text: float
+    small: float
+    smallest: float
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for one short column alone."""
+        return self.name == "narrow"
+
+    def label(self, words: str, quote: Quote) -> str:
+        """Words at the end of a line, with the number there; where it is narrow, the axis alone says the unit."""
+        return f"{words}: {quote.bare if self.narrow else quote.text}"
+
+
+WIDE = Layout("wide", limit=760, width=560, height=320, left=-54, text=12, small=11, smallest=11)
+"""A page on a desktop, and the published files."""
+
+NARROW = Layout("narrow", limit=328, width=196, height=240, left=-34, text=11, small=10.5, smallest=10.5)
+"""A page on a telephone."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +116,10 @@ class Figure:
         Plots in a row.
     gaps : tuple of int
         From one plot to the next: down, across [px].
-    width, height : int
-        Size of a plot [px].
-    left : int
-        Left edge of badge, title and caption, from the left edge of the first plot [px].
+    layout : Layout
+        For which room it is drawn.
+    width, height, left : int
+        Size of a plot; left edge of badge, title and caption, from the left edge of the first plot [px]. Zero: the layout's.
     foot : int
         From the lowest plot to the caption: room for ticks and title of its axis [px].
     """
@@ -90,12 +136,15 @@ class Figure:
     panels: Sequence[Sequence[alt.Chart]] = ()
     columns: int = 1
     gaps: tuple[int, int] = (0, 0)
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
+    layout: Layout = WIDE
+    width: int = 0
+    height: int = 0
+    left: int = 0
     foot: int = 62
 
     def __post_init__(self) -> None:
+        for field in ("width", "height", "left"):
+            object.__setattr__(self, field, getattr(self, field) or getattr(self.layout, field))
         if not self.quotes:
             raise InputError(self.name, "quotes", "none", "the numbers drawn: they carry the evidence label")
         if not self.caveat:
@@ -123,51 +172,55 @@ class Figure:
         return rows * self.height + (rows - 1) * self.gaps[0]
 
 
-@alt.theme.register("kvtier", enable=False)
-def theme() -> alt.theme.ThemeConfig:
-    """Axes and marks, light background."""
+def config(layout: Layout) -> dict[str, Any]:
+    """Vega-Lite configuration: axes and marks, light background."""
+    axis = {"labelFontSize": layout.text, "titleFontSize": layout.text}
     return {
-        "config": {
-            "font": FONTS,
-            "background": PAPER,
-            "padding": {"left": 12, "right": 12, "top": 12, "bottom": 12},
-            "view": {"stroke": None, "continuousWidth": WIDTH, "continuousHeight": HEIGHT},
-            "axis": {
-                "labelFontSize": 12,
-                "labelColor": MUTED,
-                "titleFontSize": 12,
-                "titleFontWeight": 600,
-                "titleColor": INK,
-                "titlePadding": 8,
-                "domainColor": MUTED,
-                "tickColor": MUTED,
-                "tickSize": 4,
-                "gridColor": FAINT,
-                "gridOpacity": 0.7,
-            },
-            "axisX": {"grid": False, "labelFlush": False},
-            "axisY": {
-                "domain": False,
-                "ticks": False,
-                "labelPadding": 8,
-                "titleAngle": 0,
-                "titleAlign": "left",
-                "titleAnchor": "start",
-                "titleY": -14,
-                "titleX": LEFT,
-            },
-            "line": {"strokeWidth": 2},
-            "text": {"fontSize": 12, "color": INK},
-        }
+        "font": FONTS,
+        "background": PAPER,
+        "padding": {"left": 12, "right": 12, "top": 12, "bottom": 12},
+        "view": {"stroke": None, "continuousWidth": layout.width, "continuousHeight": layout.height},
+        "axis": {
+            **axis,
+            "labelColor": MUTED,
+            "titleFontWeight": 600,
+            "titleColor": INK,
+            "titlePadding": 8,
+            "domainColor": MUTED,
+            "tickColor": MUTED,
+            "tickSize": 4,
+            "gridColor": FAINT,
+            "gridOpacity": 0.7,
+        },
+        "axisX": {"grid": False, "labelFlush": False},
+        "axisY": {
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 8,
+            "titleAngle": 0,
+            "titleAlign": "left",
+            "titleAnchor": "start",
+            "titleY": -14,
+            "titleX": layout.left,
+        },
+        "line": {"strokeWidth": 2},
+        "text": {"fontSize": layout.text, "color": INK},
     }
 
 
-def said(text: str, x: float, y: float, size: float = 12, color: str = INK, weight: int = 400, **mark: Any) -> alt.Chart:
-    """Words at a place of the frame [px from the plot's top left corner]."""
+def words(text: str, key: str | None = None) -> dict[str, Any]:
+    """Encodings of fixed words; with a key they lead to its number, where a page has it."""
+    return {"text": alt.value(text)} | ({"href": alt.value(LINK + key)} if key else {})
+
+
+def said(
+    text: str, x: float, y: float, size: float = 12, color: str = INK, weight: int = 400, key: str | None = None, **mark: Any
+) -> alt.Chart:
+    """Words at a place of the frame [px from the plot's top left corner]; `key`: the number that they print."""
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(fontSize=size, color=color, fontWeight=weight, lineBreak="\n", **{"align": "left", "baseline": "alphabetic", **mark})
-        .encode(x=alt.value(x), y=alt.value(y), text=alt.value(text))
+        .encode(x=alt.value(x), y=alt.value(y), **words(text, key))
     )
 
 
@@ -184,23 +237,30 @@ def _badge(figure: Figure, y: float) -> list[alt.Chart]:
     return [box, said(figure.badge, figure.left + width / 2, y + height / 2, size, color, 600, align="center", baseline="middle")]
 
 
+def _arranged(figure: Figure, layers: Sequence[alt.Chart]) -> alt.LayerChart | alt.ConcatChart:
+    first, *others = (alt.layer(*marks).properties(width=figure.width, height=figure.height) for marks in (layers, *figure.panels))
+    if not others:
+        return first
+    # Flush: the words around a plot would else push the other plots away.
+    spacing = alt.RowColnumber(row=figure.gaps[0], column=figure.gaps[1])
+    return alt.concat(first, *others, columns=figure.columns, bounds="flush", spacing=spacing)
+
+
+def plot(figure: Figure) -> alt.LayerChart | alt.ConcatChart:
+    """The figure's marks alone: a page has its own words around them."""
+    return _arranged(figure, figure.layers)
+
+
 def frame(figure: Figure) -> alt.LayerChart | alt.ConcatChart:
     """The figure's marks with badge, title, caveat and caption around them."""
     caption = textwrap.fill(figure.caption, CAPTION_CHARACTERS)
-    words = [
+    around = [
         *_badge(figure, -104),
         said(figure.title, figure.left, -60, 17, weight=600),
         said(figure.caveat, figure.left, -40, color=MUTED),
         said(caption, figure.left, figure.depth + figure.foot, 11, MUTED, lineHeight=15),
     ]
-    first, *others = (
-        alt.layer(*layers).properties(width=figure.width, height=figure.height) for layers in ([*figure.layers, *words], *figure.panels)
-    )
-    if not others:
-        return first.properties(description=figure.alt)
-    # Flush: the words around a plot would else push the other plots away.
-    spacing = alt.RowColnumber(row=figure.gaps[0], column=figure.gaps[1])
-    return alt.concat(first, *others, columns=figure.columns, bounds="flush", spacing=spacing).properties(description=figure.alt)
+    return _arranged(figure, [*figure.layers, *around]).properties(description=figure.alt)
 
 
 def spread(positions: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -220,10 +280,10 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
     return found
 
 
-def over_grid(at: alt.Chart, text: str, **mark: Any) -> list[alt.Chart]:
-    """Words inside the plot, with a rim of paper that keeps grid lines and bands off them."""
+def over_grid(at: alt.Chart, text: str, key: str | None = None, **mark: Any) -> list[alt.Chart]:
+    """Words inside the plot, with a rim of paper that keeps grid lines and bands off them; `key`: the number that they print."""
     rim = at.mark_text(lineBreak="\n", lineHeight=15, stroke=PAPER, strokeWidth=4, strokeJoin="round", **{**mark, "color": PAPER})
-    return [rim.encode(text=alt.value(text)), at.mark_text(lineBreak="\n", lineHeight=15, **mark).encode(text=alt.value(text))]
+    return [rim.encode(**words(text)), at.mark_text(lineBreak="\n", lineHeight=15, **mark).encode(**words(text, key))]
 
 
 def end_labels(
@@ -231,7 +291,10 @@ def end_labels(
     values: Sequence[float],
     colors: Sequence[str],
     domain: tuple[float, float],
-    size: tuple[int, int] = (WIDTH, HEIGHT),
+    size: tuple[int, int] | None = None,
+    *,
+    layout: Layout = WIDE,
+    keys: Sequence[str | None] = (),
 ) -> list[alt.Chart]:
     """Labels right of the plot, beside the last value of each line, pushed apart where they would touch.
 
@@ -241,19 +304,24 @@ def end_labels(
         Words, last value on the y axis and colour of each line.
     domain : tuple of float
         Lowest and highest value of a linear y axis.
-    size : tuple of int
-        Width and height of the plot [px].
+    size : tuple of int, optional
+        Width and height of the plot [px]; the layout's where nothing is said.
+    layout : Layout
+        For which room.
+    keys : sequence of str, optional
+        The number that each label prints.
     """
-    (low, high), (width, height) = domain, size
+    (low, high), (width, height) = domain, size or (layout.width, layout.height)
     pixels = [height * (high - value) / (high - low) for value in values]
-    places = spread(pixels, 15, 0, height)
+    places = spread(pixels, layout.text + 3, 0, height)
+    near, far, edge = (2, 8, 10) if layout.narrow else (4, 13, 16)
     marks = []
-    for text, place, pixel, color in zip(texts, places, pixels, colors, strict=True):
+    for text, place, pixel, color, key in zip(texts, places, pixels, colors, keys or [None] * len(texts), strict=True):
         if abs(place - pixel) > 3:
             marks.append(
                 alt.Chart(alt.InlineData(values=[{}]))
                 .mark_rule(color=color, strokeWidth=0.75)
-                .encode(x=alt.value(width + 4), x2=alt.value(width + 13), y=alt.value(pixel), y2=alt.value(place))
+                .encode(x=alt.value(width + near), x2=alt.value(width + far), y=alt.value(pixel), y2=alt.value(place))
             )
-        marks.append(said(text, width + 16, place + 4, color=color, weight=600))
+        marks.append(said(text, width + edge, place + 4, layout.text, color, 600, key))
     return marks

@@ -11,18 +11,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from kvtier.evidence.claims import NUMBER
+from kvtier.evidence.claims import NUMBER, uses
 from kvtier.evidence.labels import SIMULATION_CAVEAT, Label, Status
+from kvtier.evidence.provenance import command
 from kvtier.files import sha256
 from kvtier.queries.checkout import Checkout
 
 VALUE = re.compile(rf"\s*[~≈+]?\s*({NUMBER.pattern}|[-−]?\.\d+)\s*(.*?)\s*")
 NOT_A_RESULT = frozenset({Status.WITHDRAWN, Status.RETRACTED, Status.REVERSED})
-
-
-def command(rule: str) -> str:
-    """What remakes the numbers of a rule: its chain on a clean ``results/``, the rule itself where all is built already."""
-    return f"snakemake --cores all --force results/numbers/{rule}.json"
 
 
 def place(checkout: Checkout, rule: str) -> str:
@@ -40,18 +36,6 @@ def _input(checkout: Checkout, path: str, recorded: str) -> dict[str, str]:
     file = Path(checkout.root, path)
     now = "not here" if not file.is_file() else "as recorded" if sha256(file) == recorded else "changed since"
     return {"path": path, "sha256": recorded, "now": now}
-
-
-def _named(*expressions: str) -> set[str]:
-    """Keys that arithmetic refers to."""
-    return {key for expression in expressions for key in re.findall(r"""num\(["']([^"']+)["']""", expression)}
-
-
-def uses(claim: Mapping[str, Any]) -> dict[str, str]:
-    """The numbers that a verdict rests on, each with its part in it: the value itself, the arithmetic, or the challenge."""
-    found = dict.fromkeys(_named(claim["challenge"]), "challenge")
-    found |= dict.fromkeys(_named(*claim["arithmetic"]), "arithmetic")
-    return found | dict.fromkeys(claim["keys"], "value")
 
 
 def resting_on(checkout: Checkout, keys: Iterable[str]) -> list[str]:

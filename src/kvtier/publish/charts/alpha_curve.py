@@ -29,10 +29,10 @@ def drawn(runs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=columns).sort("alpha", "key", nulls_last=False)
 
 
-def domain(points: pl.DataFrame) -> tuple[float, float]:
+def domain(points: pl.DataFrame, layout: theme.Layout = theme.WIDE) -> tuple[float, float]:
     """From zero to ten or more above the highest rate, where the words on the optimum stand [%]."""
     ten = 10
-    return 0.0, float(min(10 * ten, ten * (points["hit_rate_percent"].max() // ten + 2)))
+    return 0.0, float(min(10 * ten, ten * (points["hit_rate_percent"].max() // ten + (3 if layout.narrow else 2))))
 
 
 def reference(policy: str, y: alt.Y) -> alt.Chart:
@@ -42,14 +42,14 @@ def reference(policy: str, y: alt.Y) -> alt.Chart:
     return base.mark_rule(color=style.colour, strokeDash=list(style.dash), strokeWidth=1.5).encode(y=y)
 
 
-def curve(points: pl.DataFrame, y: alt.Y) -> list[alt.Chart]:
+def curve(points: pl.DataFrame, y: alt.Y, layout: theme.Layout) -> list[alt.Chart]:
     """Line over alpha; the alphas of the budget sweep keep their colour and marker, the others are hollow."""
     alphas = points["alpha"].drop_nulls().to_list()
     x = alt.X(
         "alpha:Q",
-        title="EMA weight α of the newest touch (log scale)",
+        title="EMA weight α of the newest touch (log scale)" if not layout.narrow else "EMA α (log scale)",
         scale=alt.Scale(type="log", domain=[alphas[0], alphas[-1]], nice=False, padding=14),
-        axis=alt.Axis(values=alphas, format="~g"),
+        axis=alt.Axis(values=alphas, format="~g", labelOverlap="greedy", labelSeparation=5),
     )
     base = alt.Chart(alt.NamedData(name=DATA)).transform_filter("datum.alpha !== null").encode(x=x, y=y)
     style = series.STYLES["ema"]
@@ -84,11 +84,11 @@ def rates(points: pl.DataFrame, ledger: Ledger, y: alt.Y) -> list[alt.Chart]:
         rising = following["hit_rate_percent"] > point["hit_rate_percent"]
         color = series.style(point["policy"]).colour if point["policy"] in COMPARED else series.MUTED
         place = {"dx": 4, "dy": 17} if rising else {"dx": 10, "dy": -12}
-        marks += theme.over_grid(at(point, y), ledger[point["key"]].bare, fontSize=11, color=color, fontWeight=600, **place)
+        marks += theme.over_grid(at(point, y), ledger[point["key"]].bare, point["key"], fontSize=11, color=color, fontWeight=600, **place)
     return marks
 
 
-def optimum(points: pl.DataFrame, ledger: Ledger, y: alt.Y) -> tuple[list[alt.Chart], list[Quote], str]:
+def optimum(points: pl.DataFrame, ledger: Ledger, y: alt.Y, layout: theme.Layout) -> tuple[list[alt.Chart], list[Quote], str]:
     """Mark, numbers and words of the highest rate; says whether it lies inside the swept range."""
     best, margin = ledger[f"{EXPERIMENT}.best_alpha"], ledger[f"{EXPERIMENT}.best_margin"]
     swept = points.filter(pl.col("alpha").is_not_null())
@@ -98,16 +98,18 @@ def optimum(points: pl.DataFrame, ledger: Ledger, y: alt.Y) -> tuple[list[alt.Ch
     row, alphas = rows[0], swept["alpha"]
     place = "interior optimum of the α swept" if alphas.min() < best.value < alphas.max() else "highest at the edge of the swept range"
     hit = ledger[row["key"]]
-    words = f"{place}: α {series.alpha_of(row['policy'])}, {hit.text}, {margin.signed} over LRU"
+    parts = [f"{place}:", f"α {series.alpha_of(row['policy'])}, {hit.text},", f"{margin.signed} over LRU"]
+    words, lines = " ".join(parts), len(parts) if layout.narrow else 1
+    written = "\n".join(parts) if layout.narrow else words
     spot = at(row, y)
     marks = [
         spot.mark_point(size=240, color=series.INK, strokeWidth=1.5, filled=False, opacity=1),
-        *theme.over_grid(spot, words[0].upper() + words[1:], dy=-22, color=series.INK, fontWeight=600),
+        *theme.over_grid(spot, written[0].upper() + written[1:], margin.key, dy=-7 - 15 * lines, color=series.INK, fontWeight=600),
     ]
     return marks, [best, margin, hit], words
 
 
-def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
+def draw(table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     """Figure of an alpha sweep (e2).
 
     Parameters
@@ -116,6 +118,8 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         Parquet file of runs, columns ``tables.HIT_RATES``.
     ledger : Ledger
         Holds the rates, the best alpha and its margin.
+    layout : Layout
+        For which room.
 
     Raises
     ------
@@ -124,7 +128,7 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
     """
     runs = tables.read(table, tables.HIT_RATES)
     points = drawn(runs, ledger)
-    span = domain(points)
+    span = domain(points, layout)
     y = alt.Y(
         "hit_rate_percent:Q",
         title="Block hit rate (% of blocks read, served by HBM)",
@@ -132,7 +136,7 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         axis=alt.Axis(tickCount=6),
     )
     references = [policy for policy, alpha in points.select("policy", "alpha").iter_rows() if alpha is None]
-    marks, best_quotes, words = optimum(points, ledger, y)
+    marks, best_quotes, words = optimum(points, ledger, y, layout)
     quotes = {policy: ledger[key] for key, policy in points.select("key", "policy").iter_rows()}
     last = points["policy"].to_list()[-1]
     ends = [*references, last]
@@ -160,14 +164,17 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         drawn=points,
         layers=[
             *(reference(policy, y) for policy in references),
-            *curve(points, y),
+            *curve(points, y, layout),
             *rates(points, ledger, y),
             *marks,
             *theme.end_labels(
-                [f"{series.title(policy)}: {quotes[policy].text}" for policy in ends],
+                [layout.label(series.title(policy), quotes[policy]) for policy in ends],
                 [quotes[policy].value for policy in ends],
                 [series.style(policy).colour for policy in ends],
                 span,
+                layout=layout,
+                keys=[quotes[policy].key for policy in ends],
             ),
         ],
+        layout=layout,
     )

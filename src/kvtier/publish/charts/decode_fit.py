@@ -24,6 +24,9 @@ STYLES = {
 TURNING = "vllm"
 """The run of which the row that decides its slope is ringed (D3)."""
 
+SIZE = (280, 300)
+"""Width and height of the plot where it is narrow [px]: all words stand inside."""
+
 STEPS = 40
 """Pieces in which band and line are drawn."""
 
@@ -162,21 +165,31 @@ def series_marks(run: str, axes: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
     ]
 
 
-def label(run: str, name: str, quotes: dict[str, Quote], frame: pl.DataFrame, axes: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
-    """A fit's words at the end of its line: right of the plot, or above a line that ends inside it."""
+def label(
+    run: str, name: str, quotes: dict[str, Quote], frame: pl.DataFrame, axes: dict[str, alt.X | alt.Y], layout: theme.Layout
+) -> list[alt.Chart]:
+    """A fit's words at the end of its line: right of the plot, or above a line that ends inside it; where it is narrow, in free corners."""
     end = frame.filter((pl.col("run") == run) & (pl.col("mark") == "fit")).row(-1, named=True)
     outside = end["kv_gib"] == frame["kv_gib"].max()
     words = [
-        name.replace(" + ", " +\n") if outside else name,
+        name.replace(" + ", " +\n") if outside and not layout.narrow else name,
         f"a {with_error(quotes['intercept_ms'])}",
         f"b {with_error(quotes['slope'])}",
         f"R² {quotes['r2'].text}, {quotes['n'].text} points",
     ]
-    place = {"align": "left", "dx": 14, "dy": -4} if outside else {"align": "right", "dx": -6, "dy": -70}
-    return theme.over_grid(at(end, axes), "\n".join(words), color=STYLES[run].colour, fontWeight=600, **place)
+    look = {"color": STYLES[run].colour, "fontWeight": 600, "fontSize": layout.text}
+    if not layout.narrow:
+        look |= {"align": "left", "dx": 14, "dy": -4} if outside else {"align": "right", "dx": -6, "dy": -70}
+        return theme.over_grid(at(end, axes), "\n".join(words), quotes["slope"].key, **look)
+    width, height = SIZE
+    x, y, look["align"] = (width - 4, 0.68 * height, "right") if outside else (8, 0.24 * height, "left")
+    corner = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(x), y=alt.value(y))
+    return theme.over_grid(corner, "\n".join(words), quotes["slope"].key, **look)
 
 
-def draw(rows_table: str | Path, fits_table: str | Path, platform: str | Path, ledger: Ledger) -> theme.Figure:
+def draw(
+    rows_table: str | Path, fits_table: str | Path, platform: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE
+) -> theme.Figure:
     """Figure of the two decode fits on exact KV sizes.
 
     Parameters
@@ -187,6 +200,8 @@ def draw(rows_table: str | Path, fits_table: str | Path, platform: str | Path, l
         YAML file that names machine, model, date and runs.
     ledger : Ledger
         Holds the coefficients, their errors and the timed points.
+    layout : Layout
+        For which room.
 
     Raises
     ------
@@ -237,7 +252,10 @@ def draw(rows_table: str | Path, fits_table: str | Path, platform: str | Path, l
         layers=[
             *(mark for run in STYLES for mark in series_marks(run, axes)),
             spot.mark_point(size=260, color=series.INK, strokeWidth=1.5, filled=False, opacity=1),
-            *theme.over_grid(spot, note, align="right", dx=-14, dy=-30),
-            *(mark for run in STYLES for mark in label(run, names[run], quotes[run], frame, axes)),
+            *theme.over_grid(spot, note, without.key, align="right", dx=-14, dy=-32 if layout.narrow else -30, fontSize=layout.text),
+            *(mark for run in STYLES for mark in label(run, names[run], quotes[run], frame, axes, layout)),
         ],
+        layout=layout,
+        width=SIZE[0] if layout.narrow else 0,
+        height=SIZE[1] if layout.narrow else 0,
     )

@@ -78,7 +78,7 @@ def in_words(policies: list[str], quotes: dict[tuple[str, float], Quote], budget
     return f"Line chart, {source}: block hit rate of {len(policies)} eviction policies at HBM budgets of {sizes} GiB. {'. '.join(rows)}."
 
 
-def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
+def draw(table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     """Figure of a budget sweep (e1).
 
     Parameters
@@ -87,6 +87,8 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         Parquet file of runs, columns ``tables.HIT_RATES``.
     ledger : Ledger
         Holds the means.
+    layout : Layout
+        For which room.
 
     Raises
     ------
@@ -118,10 +120,13 @@ def draw(table: str | Path, ledger: Ledger) -> theme.Figure:
         layers=[
             *(mark for policy in policies for mark in line(policy, budgets)),
             *theme.end_labels(
-                [f"{series.title(policy)}: {quote.text}" for policy, quote in zip(policies, last, strict=True)],
+                [layout.label(series.title(policy), quote) for policy, quote in zip(policies, last, strict=True)],
                 [quote.value for quote in last],
                 [series.style(policy).colour for policy in policies],
                 DOMAIN,
+                layout=layout,
+                keys=[quote.key for quote in last],
             ),
         ],
+        layout=layout,
     )

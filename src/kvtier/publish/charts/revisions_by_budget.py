@@ -17,12 +17,17 @@ OVER_BUDGET = "over_budget"
 DOMAIN = (0.0, 100.0)
 """Whole range of a rate [%]."""
 
-SIZE = (250, 190)
+SIZES = {theme.WIDE: (208, 180), theme.NARROW: (196, 150)}
 """Width and height of a panel [px]."""
 
-GAPS = (48, 158)
-STRIP = SIZE[1] + 24
-"""Top of the strip of over-budget shares, from the top of a panel [px]: below the ticks, above the axis title."""
+GAPS = {theme.WIDE: (48, 164), theme.NARROW: (34, 0)}
+CELLS = {theme.WIDE: 39, theme.NARROW: 38}
+"""Width of a cell in the strip of over-budget shares [px]."""
+
+STRIP = 24
+"""Top of that strip, from the bottom of a panel [px]: below the ticks, above the axis title."""
+
+SHARE = "of reads: in turns\nlarger than HBM"
 
 NOTED_GIB = 32.0
 """Budget at which the rates are written out: that of the published findings."""
@@ -66,7 +71,7 @@ def drawn(runs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     return pl.DataFrame([*rows, *shares(budgets, ledger)], schema=columns | spread)
 
 
-def axes(budgets: list[float], *, first: bool, lowest: bool) -> dict[str, alt.X | alt.Y]:
+def axes(budgets: list[float], layout: theme.Layout, *, first: bool, lowest: bool) -> dict[str, alt.X | alt.Y]:
     """Axes of a panel; the y title stands once, the x title under the lowest panels."""
     y = {
         "title": "Warm block hit rate (% of blocks read, served by HBM)" if first else None,
@@ -77,8 +82,8 @@ def axes(budgets: list[float], *, first: bool, lowest: bool) -> dict[str, alt.X 
         "x": alt.X(
             "hbm_gib:Q",
             title="HBM budget (GiB, log scale)" if lowest else None,
-            scale=alt.Scale(type="log", base=2, domain=[budgets[0], budgets[-1]], nice=False, padding=16),
-            axis=alt.Axis(values=budgets, format="d", titlePadding=30),
+            scale=alt.Scale(type="log", base=2, domain=[budgets[0], budgets[-1]], nice=False, padding=12 if layout.narrow else 16),
+            axis=alt.Axis(values=budgets, format="d", titlePadding=30 + (16 if layout.narrow else 0)),
         ),
         "y": alt.Y("percent:Q", **y),
         "lower": alt.Y("lower_percent:Q", **y),
@@ -107,55 +112,59 @@ def lines(policy: str, placed: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
     return marks
 
 
-def strip(budgets: list[float], ledger: Ledger, x: alt.X) -> list[alt.Chart]:
+def strip(budgets: list[float], ledger: Ledger, x: alt.X, layout: theme.Layout) -> list[alt.Chart]:
     """Under the ticks: a grey cell a budget, darker with the share of over-budget reads, the share written in it."""
-    height = 17
+    tall, (width, height) = 17, SIZES[layout]
+    middle = alt.value(height + STRIP + tall / 2)
     cells = alt.Chart(alt.NamedData(name=DATA)).transform_filter(alt.datum.series == OVER_BUDGET)
     shade = alt.Opacity("percent:Q", scale=alt.Scale(domain=list(DOMAIN), range=[0.08, 0.6]), legend=None)
     marks = [
-        cells.mark_tick(orient="vertical", thickness=42, size=height, color=series.MUTED).encode(
-            x=x, y=alt.value(STRIP + height / 2), opacity=shade
-        )
+        cells.mark_tick(orient="vertical", thickness=CELLS[layout], size=tall, color=series.MUTED).encode(x=x, y=middle, opacity=shade)
     ]
     for gib in budgets:
         share = ledger[f"workload.zipf.{OVER_BUDGET}.{gib:g}.reads"]
-        spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": gib}])).encode(x=x, y=alt.value(STRIP + height / 2))
-        marks.append(spot.mark_text(fontSize=11).encode(text=alt.value(share.text)))
-    words = "of reads: in turns\nlarger than HBM"
-    return [*marks, theme.said(words, SIZE[0] + 16, STRIP + 7, 11, series.MUTED, lineHeight=13)]
+        spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": gib}])).encode(x=x, y=middle)
+        words = theme.words(share.bare if layout.narrow else share.text, share.key)
+        marks.append(spot.mark_text(fontSize=layout.small).encode(**words))
+    if layout.narrow:
+        said = theme.said(f"% {SHARE.replace(chr(10), ' ')}", 0, height + STRIP + tall + 13, layout.small, series.MUTED)
+    else:
+        said = theme.said(SHARE, width + 16, height + STRIP + 7, layout.small, series.MUTED, lineHeight=13)
+    return [*marks, said]
 
 
-def notes(policy: str, ledger: Ledger, points: pl.DataFrame, placed: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
+def notes(policy: str, ledger: Ledger, points: pl.DataFrame, placed: dict[str, alt.X | alt.Y], layout: theme.Layout) -> list[alt.Chart]:
     """The two rates at one budget, right below their points."""
     here = points.filter((pl.col("series") == policy) & (pl.col("hbm_gib") == NOTED_GIB)).sort("percent", descending=True)
-    pixels = [SIZE[1] * (1 - rate / DOMAIN[1]) for rate in here["percent"]]
+    pixels = [SIZES[layout][1] * (1 - rate / DOMAIN[1]) for rate in here["percent"]]
     close = bool(pixels) and max(pixels) - min(pixels) < 28
     marks = []
     for rank, (row, pixel) in enumerate(zip(here.iter_rows(named=True), pixels, strict=True)):
         at = max(pixels) + 9 + 14 * rank if close else pixel + 11
         quote, new = ledger[row["key"]], row["revision"] == NEW
-        text = with_interval(quote) if new else quote.text
+        text = with_interval(quote) if new and not layout.narrow else quote.text
         spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": NOTED_GIB}])).encode(x=placed["x"], y=alt.value(at))
-        look = {"fontSize": 11, "align": "left", "dx": 11, "color": series.style(policy).colour, "fontWeight": 600 if new else 400}
-        marks += theme.over_grid(spot, text, **look)
+        look = {"fontSize": layout.small, "align": "left", "dx": 11, "color": series.style(policy).colour}
+        marks += theme.over_grid(spot, text, quote.key, **look, fontWeight=600 if new else 400)
     return marks
 
 
-def panel(policy: str, ledger: Ledger, points: pl.DataFrame, *, first: bool, lowest: bool) -> list[alt.Chart]:
+def panel(policy: str, ledger: Ledger, points: pl.DataFrame, layout: theme.Layout, *, first: bool, lowest: bool) -> list[alt.Chart]:
     """Lines of one policy with their words."""
     budgets = points["hbm_gib"].unique().sort().to_list()
-    placed, colour = axes(budgets, first=first, lowest=lowest), series.style(policy).colour
+    placed, colour = axes(budgets, layout, first=first, lowest=lowest), series.style(policy).colour
     ends, names = [], {(NEW, OPTIMUM): "Optimum", (NEW, policy): f"Revision {NEW}", (OLD, policy): f"Revision {OLD}"}
     for (revision, name), words in names.items():
         last = points.filter((pl.col("revision") == revision) & (pl.col("series") == name)).sort("hbm_gib").row(-1, named=True)
-        ends.append((f"{words}: {ledger[last['key']].text}", last["percent"], series.style(name).colour))
-    texts, values, colours = zip(*ends, strict=True)
+        quote = ledger[last["key"]]
+        ends.append((layout.label(words, quote), last["percent"], series.style(name).colour, quote.key))
+    texts, values, colours, keys = zip(*ends, strict=True)
     return [
         *lines(policy, placed),
-        *notes(policy, ledger, points, placed),
-        theme.said(series.title(policy), 10, 14, 14, colour, 600),
-        *theme.end_labels(texts, values, colours, DOMAIN, SIZE),
-        *(strip(budgets, ledger, placed["x"]) if lowest else []),
+        *notes(policy, ledger, points, placed, layout),
+        theme.said(series.title(policy), 10, 14, layout.text + 2, colour, 600),
+        *theme.end_labels(texts, values, colours, DOMAIN, SIZES[layout], layout=layout, keys=keys),
+        *(strip(budgets, ledger, placed["x"], layout) if lowest else []),
     ]
 
 
@@ -200,7 +209,7 @@ def caption(runs: pl.DataFrame, bands: str, source: str) -> str:
     )
 
 
-def draw(old: str | Path, new: str | Path, ledger: Ledger) -> theme.Figure:
+def draw(old: str | Path, new: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     """Figure of the budget sweep (e1) in Revisions 2 and 3.
 
     Parameters
@@ -209,6 +218,8 @@ def draw(old: str | Path, new: str | Path, ledger: Ledger) -> theme.Figure:
         Parquet files of runs, columns ``tables.HIT_RATES_BY_STATE``: Revision 2, and Revision 3 with its optimum.
     ledger : Ledger
         Holds the means with their intervals, and the shares of over-budget reads.
+    layout : Layout
+        For which room.
 
     Raises
     ------
@@ -219,8 +230,10 @@ def draw(old: str | Path, new: str | Path, ledger: Ledger) -> theme.Figure:
     points = drawn(runs, ledger)
     policies = points.filter(pl.col("revision") == OLD)["series"].unique(maintain_order=True).to_list()
     both = f"{old}, {new}"
-    columns, count = 2, len(policies)
-    panels = [panel(policy, ledger, points, first=index == 0, lowest=index >= count - columns) for index, policy in enumerate(policies)]
+    columns, count = 1 if layout.narrow else 2, len(policies)
+    panels = [
+        panel(policy, ledger, points, layout, first=index == 0, lowest=index >= count - columns) for index, policy in enumerate(policies)
+    ]
     bands = seeds_said(runs, ledger, points.filter(pl.col("revision") == NEW)["key"][0])
     return theme.Figure(
         name="revisions_by_budget",
@@ -234,8 +247,9 @@ def draw(old: str | Path, new: str | Path, ledger: Ledger) -> theme.Figure:
         layers=panels[0],
         panels=panels[1:],
         columns=columns,
-        gaps=GAPS,
-        width=SIZE[0],
-        height=SIZE[1],
+        gaps=GAPS[layout],
+        layout=layout,
+        width=SIZES[layout][0],
+        height=SIZES[layout][1],
         foot=88,
     )

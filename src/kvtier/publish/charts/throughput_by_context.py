@@ -22,6 +22,10 @@ TOLD = "lru"
 
 KI = 2**10
 
+WIDTHS = {theme.WIDE: 486, theme.NARROW: 186}
+LEFTS = {theme.WIDE: -60, theme.NARROW: -52}
+"""Width of the plot; left edge of axis title and words [px]: rates are long."""
+
 
 def word(tokens: int) -> str:
     """A context length as keys and axis have it: ``8k``, ``1m``."""
@@ -42,14 +46,14 @@ def domain(points: pl.DataFrame) -> tuple[float, float]:
     return 10.0 ** math.floor(math.log10(points["lowest"].min())), 10.0 ** math.ceil(math.log10(points["highest"].max()))
 
 
-def axes(points: pl.DataFrame) -> dict[str, alt.X | alt.Y]:
+def axes(points: pl.DataFrame, layout: theme.Layout) -> dict[str, alt.X | alt.Y]:
     """Both axes, logarithmic."""
     contexts, (low, high) = points["context_tokens"].unique().sort().to_list(), domain(points)
     decades = [10.0**exponent for exponent in range(round(math.log10(low)), round(math.log10(high)) + 1)]
     rate = {
         "title": "Block requests per CPU second (millions, log scale)",
         "scale": alt.Scale(type="log", domain=[low, high], nice=False),
-        "axis": alt.Axis(values=decades, format=",~g", labelExpr="format(datum.value, ',')"),
+        "axis": alt.Axis(values=decades, format=",~g", labelExpr="format(datum.value, ',')", titleX=LEFTS[layout]),
     }
     names = " : ".join(f"datum.value == {tokens} ? '{word(tokens).upper()}'" for tokens in contexts)
     return {
@@ -78,11 +82,13 @@ def line(policy: str, side: str, placed: dict[str, alt.X | alt.Y]) -> list[alt.C
     ]
 
 
-def ratios(points: pl.DataFrame, ledger: Ledger, placed: dict[str, alt.X | alt.Y]) -> tuple[list[alt.Chart], list[Quote]]:
+def ratios(
+    points: pl.DataFrame, ledger: Ledger, placed: dict[str, alt.X | alt.Y], layout: theme.Layout
+) -> tuple[list[alt.Chart], list[Quote]]:
     """How many times the peer's rate ours is, written between the two lines of one policy, with a rule that joins them."""
     marks, quotes = [], []
     rows = points.filter(pl.col("policy") == TOLD)
-    for tokens in rows["context_tokens"].unique().sort().to_list():
+    for rank, tokens in enumerate(rows["context_tokens"].unique().sort()):
         at = rows.filter(pl.col("context_tokens") == tokens)
         rates = dict(at.select("side", "million_requests_per_s").iter_rows())
         quote = ledger[f"{PREFIX}.{word(tokens)}.{TOLD}.ratio"]
@@ -91,9 +97,35 @@ def ratios(points: pl.DataFrame, ledger: Ledger, placed: dict[str, alt.X | alt.Y
         joined = alt.Chart(alt.InlineData(values=span)).mark_rule(color=series.FAINT, strokeWidth=1)
         marks.append(joined.encode(x=placed["x"], y=placed["y"], y2="other:Q"))
         spot = alt.Chart(alt.InlineData(values=middle)).encode(x=placed["x"], y=placed["y"])
-        marks += theme.over_grid(spot, f"×{quote.bare}", color=series.style(TOLD).colour, fontWeight=600)
+        # In turn higher and lower where neighbours would touch.
+        apart = {"dy": 9 - 18 * (rank % 2), "fontSize": layout.text} if layout.narrow else {}
+        marks += theme.over_grid(spot, f"×{quote.bare}", quote.key, color=series.style(TOLD).colour, fontWeight=600, **apart)
         quotes.append(quote)
     return marks, quotes
+
+
+def ends(last: pl.DataFrame, ledger: Ledger, span: tuple[float, float], layout: theme.Layout) -> list[alt.Chart]:
+    """Labels at the ends of the lines; where it is narrow, the simulator's name stands once, inside, above its lines."""
+    texts = []
+    for side, policy, key in last.select("side", "policy", "key").iter_rows():
+        who = series.title(policy) if layout.narrow else f"{NAMES[side]} {series.title(policy)}"
+        texts.append(layout.label(who, ledger[key]))
+    low, high = (math.log10(end) for end in span)
+    places = [math.log10(rate) for rate in last["million_requests_per_s"]]
+    colours, size = [series.style(policy).colour for policy in last["policy"]], (WIDTHS[layout], layout.height)
+    return theme.end_labels(texts, places, colours, (low, high), size, layout=layout, keys=last["key"].to_list())
+
+
+def heads(points: pl.DataFrame, span: tuple[float, float], layout: theme.Layout) -> list[alt.Chart]:
+    """Names of the simulators, each over the first points of its lines."""
+    first = points.filter(pl.col("context_tokens") == points["context_tokens"].min())
+    low, high = (math.log10(end) for end in span)
+    found = []
+    for side, name in NAMES.items():
+        best = first.filter(pl.col("side") == side)["million_requests_per_s"].max()
+        y = layout.height * (high - math.log10(best)) / (high - low)
+        found.append(theme.said(f"{name}, {'filled' if side == OURS else 'hollow'}", 8, y - 12, layout.text, series.INK, 600))
+    return found
 
 
 def in_words(points: pl.DataFrame, ledger: Ledger, told: list[Quote], machine: str) -> str:
@@ -109,7 +141,7 @@ def in_words(points: pl.DataFrame, ledger: Ledger, told: list[Quote], machine: s
     )
 
 
-def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure:
+def draw(table: str | Path, machine: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     """Figure of throughput against context length.
 
     Parameters
@@ -120,6 +152,8 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
         JSON file that names processor, cores, day and the peer's version.
     ledger : Ledger
         Holds the rates and ratios.
+    layout : Layout
+        For which room.
 
     Raises
     ------
@@ -131,10 +165,10 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
         if field not in about:
             raise InputError(machine, field, "no such field", "the field to be present")
     points = drawn(tables.read(table, tables.THROUGHPUT), ledger)
-    placed, (low, high) = axes(points), domain(points)
+    placed, span = axes(points, layout), domain(points)
     lines = points.select("side", "policy").unique(maintain_order=True).rows()
     last = points.group_by("side", "policy", maintain_order=True).last()
-    marks, told = ratios(points, ledger, placed)
+    marks, told = ratios(points, ledger, placed, layout)
     unordered = ledger[f"measured.bench.arbitrary.{TOLD}.ratio"]
     where = f"{about['cpu']}, one of {about['cores']} cores"
     longest = points.filter(pl.col("turns") < points["turns"].max())["context_tokens"].unique().sort().to_list()
@@ -161,14 +195,10 @@ def draw(table: str | Path, machine: str | Path, ledger: Ledger) -> theme.Figure
             *marks[::3],
             *(mark for policy_side in reversed(lines) for mark in line(policy_side[1], policy_side[0], placed)),
             *(mark for index, mark in enumerate(marks) if index % 3),
-            *theme.end_labels(
-                [
-                    f"{NAMES[side]} {series.title(policy)}: {ledger[key].text}"
-                    for side, policy, key in last.select("side", "policy", "key").iter_rows()
-                ],
-                [math.log10(rate) for rate in last["million_requests_per_s"]],
-                [series.style(policy).colour for policy in last["policy"]],
-                (math.log10(low), math.log10(high)),
-            ),
+            *ends(last, ledger, span, layout),
+            *(heads(points, span, layout) if layout.narrow else []),
         ],
+        layout=layout,
+        width=WIDTHS[layout],
+        left=LEFTS[layout],
     )

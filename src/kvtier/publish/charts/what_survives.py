@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
 import altair as alt
 import polars as pl
 
@@ -14,12 +18,29 @@ OLD, NEW = 2, 3
 GIB = 32
 """HBM budget of the experiments at one budget."""
 
-WIDTH, ROW, GAP = 330, 25, 12
-"""Width of the plot, height of a row, more between two groups [px]."""
 
-LEFT = -172
-OLD_AT, NEW_AT = WIDTH + 84, WIDTH + 100
-"""Columns of the values: right edge of the old one, left edge of the new one, from the plot's left edge [px]."""
+@dataclass(frozen=True)
+class Rows:
+    """Where rows and words stand [px]: height of a row, of its dots in it, of its words above the dots; from the plot's left edge, its
+    width, the effect, the right edge of the old value and the left edge of the new one."""
+
+    row: int
+    dots: float
+    words: float
+    width: int
+    left: int
+    old: int
+    new: int
+
+
+ROWS = {
+    theme.WIDE: Rows(row=25, dots=12.5, words=-4, width=330, left=-172, old=414, new=430),
+    theme.NARROW: Rows(row=38, dots=29, words=14, width=300, left=0, old=196, new=204),
+}
+"""Words beside the dots, or above them where it is narrow."""
+
+GAP = 12
+"""More between two groups [px]."""
 
 HOLLOW = {"size": 84, "filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
 FILLED = {"size": 34, "filled": True}
@@ -53,7 +74,7 @@ def ends(quote: Quote) -> tuple[float | None, float | None]:
     return None, None
 
 
-def drawn(ledger: Ledger) -> pl.DataFrame:
+def drawn(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> pl.DataFrame:
     """One row an effect and revision, with its height in the plot."""
     rows, y = [], 0.0
     for group in pairs(ledger):
@@ -63,16 +84,16 @@ def drawn(ledger: Ledger) -> pl.DataFrame:
                 if quote.unit != "points":
                     raise InputError(ledger.source, key, quote.unit, "a difference in points")
                 low, high = ends(quote)
-                told = {"key": key, "effect": words, "policy": policy, "revision": revision, "y_px": y + ROW / 2}
+                told = {"key": key, "effect": words, "policy": policy, "revision": revision, "y_px": y + ROWS[layout].dots}
                 rows.append({**told, "points": quote.value, "lower": low, "upper": high})
-            y += ROW
+            y += ROWS[layout].row
         y += GAP
     return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64, "upper": pl.Float64})
 
 
 def height_of(points: pl.DataFrame) -> int:
     """Height of the plot [px]."""
-    return round(points["y_px"].max() + ROW / 2)
+    return math.ceil(points["y_px"].max() + ROWS[theme.WIDE].dots)
 
 
 def domain(points: pl.DataFrame) -> tuple[float, float]:
@@ -128,30 +149,38 @@ def with_interval(quote: Quote) -> str:
     return f"{signed(quote)} {(quote.interval or '').removesuffix(quote.unit)}".rstrip()
 
 
-def head(x: float, colour: str, look: dict) -> alt.Chart:
+def head(x: float, y: float, colour: str, look: dict) -> alt.Chart:
     """The dot of a revision, beside its name."""
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_point(shape="circle", color=colour, opacity=1, **look)
-        .encode(x=alt.value(x), y=alt.value(-14))
+        .encode(x=alt.value(x), y=alt.value(y))
     )
 
 
-def written(points: pl.DataFrame, ledger: Ledger) -> list[alt.Chart]:
-    """Words left of each row, values right of it, heads above them."""
+def beside(text: str, x: float, y: float, layout: theme.Layout, key: str | None = None, **look: Any) -> list[alt.Chart]:
+    """Words of a row; inside the plot, where it is narrow, with a rim that keeps the grid off."""
+    place = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(x), y=alt.value(y))
+    found = theme.over_grid(place, text, key, fontSize=layout.text, **{"align": "left", "baseline": "alphabetic", **look})
+    return found if layout.narrow else found[1:]
+
+
+def written(points: pl.DataFrame, ledger: Ledger, layout: theme.Layout) -> list[alt.Chart]:
+    """Effect, old value and new value of each row, heads above them."""
+    rows, size = ROWS[layout], layout.text
     found = [
-        theme.said(f"Revision {OLD}", OLD_AT, -10, 11.5, series.MUTED, 600, align="right"),
-        theme.said(f"Revision {NEW}", NEW_AT, -10, 11.5, series.INK, 600),
-        head(OLD_AT - 61, series.MUTED, HOLLOW),
-        head(NEW_AT + 61, series.INK, FILLED),
+        theme.said(f"Revision {OLD}", rows.old, -10, size, series.MUTED, 600, align="right"),
+        theme.said(f"Revision {NEW}", rows.new, -10, size, series.INK, 600),
+        head(rows.old - 5.4 * size, -14, series.MUTED, HOLLOW),
+        head(rows.new + 5.4 * size, -14, series.INK, FILLED),
     ]
     for row in points.iter_rows(named=True):
-        at, quote = row["y_px"] + 4, ledger[row["key"]]
+        y, quote = row["y_px"] - rows.words, ledger[row["key"]]
         if row["revision"] == NEW:
-            found.append(theme.said(with_interval(quote), NEW_AT, at, weight=600))
+            found += beside(with_interval(quote), rows.new, y, layout, fontWeight=600, key=quote.key)
         else:
-            found.append(theme.said(row["effect"], LEFT, at))
-            found.append(theme.said(signed(quote), OLD_AT, at, color=series.MUTED, align="right"))
+            found += beside(row["effect"], rows.left, y, layout)
+            found += beside(signed(quote), rows.old, y, layout, color=series.MUTED, align="right", key=quote.key)
     return found
 
 
@@ -180,20 +209,22 @@ def caption(quotes: list[Quote], alphas: list[Quote], ledger: Ledger) -> str:
     )
 
 
-def draw(ledger: Ledger) -> theme.Figure:
+def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     """Figure of effects in two revisions.
 
     Parameters
     ----------
     ledger : Ledger
         Holds the differences, with intervals for Revision 3.
+    layout : Layout
+        For which room.
 
     Raises
     ------
     InputError
         If an effect is missing or no difference in points.
     """
-    points = drawn(ledger)
+    points = drawn(ledger, layout)
     quotes = [ledger[key] for key in points["key"]]
     alphas = [ledger["sim.rev2.e2.best_alpha"], ledger[f"sim.rev3.e2.{GIB}.reset.best_alpha"]]
     return theme.Figure(
@@ -205,8 +236,9 @@ def draw(ledger: Ledger) -> theme.Figure:
         alt=in_words(points, ledger),
         quotes=[*quotes, *alphas],
         drawn=points,
-        layers=[*marks(points), *written(points, ledger)],
-        width=WIDTH,
+        layers=[*marks(points), *written(points, ledger, layout)],
+        layout=layout,
+        width=ROWS[layout].width,
         height=height_of(points),
-        left=LEFT,
+        left=ROWS[layout].left,
     )

@@ -1,0 +1,1 @@
+"""Web pages: self-contained, every number a link to its papers."""

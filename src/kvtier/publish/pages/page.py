@@ -1,0 +1,418 @@
+"""A page from templates that can show a value in one way only: as a link to its papers."""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from kvtier.errors import InputError
+from kvtier.evidence import provenance
+from kvtier.evidence.claims import MEANING as VERDICT_MEANING
+from kvtier.evidence.claims import uses
+from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
+from kvtier.publish import series
+from kvtier.publish.diagrams import Diagram
+from kvtier.publish.documents import Sources, written
+from kvtier.publish.drawing import DARK, LIGHT, NARROW, WIDE, Canvas
+from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
+from kvtier.publish.pages import fonts
+from kvtier.publish.verdicts import slug
+
+TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
+TAG = re.compile(r"<[^>]*>")
+
+
+def link(fact: Fact) -> Markup:
+    """A value as a link to its papers; one that was taken back is struck through."""
+    shown = Markup('<a class="num {}" href="#{}">{}</a>').format(fact.kind, fact.ref, fact.text)
+    return Markup("<s>{}</s>").format(shown) if fact.kind is Kind.RETRACTED else shown
+
+
+def both_links(pair: Both) -> Markup:
+    """A published value and the recomputed one; the page shows one of them."""
+    shape = '<span class="as-published">{}</span><span class="as-recomputed">{}</span>'
+    return Markup(shape).format(link(pair.published), link(pair.recomputed))
+
+
+def plain_text(html: str) -> str:
+    """The words of a piece of HTML, recomputed values in place of published ones."""
+    text = re.sub(r'<span class="as-published">.*?</span>', "", html)
+    return re.sub(r"\s+", " ", Markup(TAG.sub("", text)).unescape()).strip()
+
+
+def anchor(number: str) -> str:
+    """Id of a diagram: ``diagram-3-2``."""
+    return f"diagram-{number.replace('.', '-')}"
+
+
+class Page:
+    """The functions that a page's template may call.
+
+    Parameters
+    ----------
+    facts : Facts
+        The ledger and the published claims.
+    sources : Sources
+        Findings, retractions and survivals.
+    charts : mapping of str to dict
+        Charts by name, in page form.
+    diagrams : mapping of str to Diagram
+        Diagrams by number.
+    """
+
+    def __init__(self, facts: Facts, sources: Sources, charts: Mapping[str, Mapping[str, Any]], diagrams: Mapping[str, Diagram]) -> None:
+        self.facts = facts
+        self.sources = sources
+        self.charts = charts
+        self.diagrams = diagrams
+        self.figures: list[str] = []
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            autoescape=True,
+        )
+        self.environment.globals.update(self.functions())
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """Name in the template to function."""
+        values = (self.num, self.bare, self.signed, self.unc, self.plus_minus, self.stated, self.both, self.printed, self.verdict)
+        reading = (self.swept, self.has, self.value, self.grid, self.listing, self.keys)
+        parts = (self.diagram, self.chart, self.retraction, self.finding, self.survival, self.part, self.papers, self.badge)
+        return {function.__name__: function for function in (*values, *reading, *parts)} | {
+            "policy_name": series.title,
+            "written": written,
+            "labels": lambda: [(label, slug(label), MEANING[label]) for label in Label],
+            "verdicts": lambda: VERDICT_MEANING.items(),
+            "caveat_text": lambda: SIMULATION_CAVEAT,
+            "palettes": lambda: {"light": LIGHT, "dark": DARK},
+            "font_faces": fonts.faces,
+            "asset": lambda name: Markup((TEMPLATES / name).read_text(encoding="utf-8")),
+            "slug": slug,
+        }
+
+    # Values
+
+    def num(self, key: str) -> Markup:
+        """A number with its unit."""
+        return link(self.facts.num(key))
+
+    def bare(self, key: str) -> Markup:
+        """A number without its unit."""
+        return link(self.facts.num(key, "bare"))
+
+    def signed(self, key: str) -> Markup:
+        """A difference, its sign always written."""
+        return link(self.facts.num(key, "signed"))
+
+    def unc(self, key: str) -> Markup:
+        """The interval of a number."""
+        return link(self.facts.num(key, "unc"))
+
+    def plus_minus(self, key: str) -> Markup:
+        """A number with its interval."""
+        return link(self.facts.num(key, "plus_minus"))
+
+    def stated(self, claim: str, position: int | None = None) -> Markup:
+        """An input as the package states it."""
+        return link(self.facts.stated(claim, position))
+
+    def both(self, claim: str, position: int = 0, key: str = "") -> Markup:
+        """A published value, and what it is when recomputed."""
+        return both_links(self.facts.both(claim, position, key))
+
+    def printed(self, claim: str, position: int | None = None) -> Markup:
+        """A published value as printed; struck through where it was taken back (which its box alone may show)."""
+        withdrawn = self.facts.claims.withdrawn(claim)
+        return link(self.facts.retracted(claim, position) if withdrawn else self.facts.published(claim, position))
+
+    def verdict(self, claim: str) -> Markup:
+        """The verdict on a claim, as a link to it."""
+        word = self.facts.claims.verdict(claim)
+        self.facts.used.setdefault(f"c/{claim}", Fact(f"c/{claim}", "", 0.0, Label(self.facts.claims[claim]["label"]), Kind.PUBLISHED))
+        return Markup('<a class="verdict {}" href="#c/{}">{}</a>').format(slug(word), claim, word)
+
+    def value(self, key: str) -> float:
+        """Full precision of a number, for the data of what a reader can move; it is never printed."""
+        return self.facts.quote(key).value
+
+    def has(self, key: str) -> bool:
+        """Whether the ledger has a key."""
+        return key in self.facts.ledger
+
+    def swept(self, pattern: str, name: str) -> list[str]:
+        """Values that a ``<name>`` of a key pattern takes, in reading order."""
+        found = sorted({match[name] for match in self.facts.ledger.matches(pattern)}, key=series.order)
+        if not found:
+            raise InputError(self.facts.ledger.source, pattern, "no key that matches", "one or more")
+        return found
+
+    # Tables
+
+    def keys(self, *patterns: str) -> Markup:
+        """The line that says where a table's numbers are found."""
+        words = Markup(", ").join(Markup("<code>{}</code>").format(pattern) for pattern in patterns)
+        return Markup('<p class="keys">{}: {}</p>').format("Keys" if len(patterns) > 1 or "<" in patterns[0] else "Key", words)
+
+    def grid(
+        self,
+        pattern: str,
+        rows: str,
+        columns: str,
+        *,
+        caption: str,
+        corner: str,
+        show: str = "num",
+        absent: str = "–",
+        names: dict[str, str] | None = None,
+    ) -> Markup:
+        """A table over two swept values: `pattern` is a key with ``<rows>`` and ``<columns>`` in it."""  # fmt: skip
+        across = self.swept(pattern, columns)
+        body = []
+        for row in self.swept(pattern, rows):
+            keys = [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
+            body.append([written(rows, row, names), *(link(self.facts.num(key, show)) if self.has(key) else absent for key in keys)])
+        head = [corner, *(written(columns, word, names) for word in across)]
+        return self.table(caption, head, body) + self.keys(pattern)
+
+    def listing(self, *keys: str, caption: str) -> Markup:
+        """A table with one row a number: what it is, its value, its class."""
+        rows = [
+            [self.facts.quote(key).definition.rstrip("."), self.plus_minus(key), self.badge(self.facts.quote(key).label)] for key in keys
+        ]
+        return self.table(caption, ["What it is", "Value", "Class"], rows)
+
+    @staticmethod
+    def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+        """A table that scrolls inside itself where it is too wide; the first cell of a row is its head."""
+        heads = Markup("").join(Markup('<th scope="col">{}</th>').format(cell) for cell in head)
+        lines = Markup("").join(
+            Markup('<tr><th scope="row">{}</th>{}</tr>').format(
+                row[0], Markup("").join(Markup("<td>{}</td>").format(cell) for cell in row[1:])
+            )
+            for row in rows
+        )
+        shape = '<div class="scrolls" role="region" tabindex="0" aria-label="{}"><table><caption>{}</caption>'
+        shape += "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
+        return Markup(shape).format(caption, caption, heads, lines)
+
+    # Figures
+
+    @staticmethod
+    def badge(label: str, source: str = "") -> Markup:
+        """An evidence class as a badge."""
+        return Markup('<span class="badge {}">{}</span>').format(slug(label), f"{label} · {source}" if source else str(label))
+
+    def told(self, text: str, where: str) -> Markup:
+        """A text with values by key, filled."""
+        try:
+            return Markup(self.environment.from_string(text).render())
+        except jinja2.TemplateError as error:
+            raise InputError(where, "text", error, "values by num(), stated(), both() and printed()") from None
+        except InputError as error:
+            raise InputError(where, error.field, error.found, error.expected) from None
+
+    def _figure(
+        self, identity: str, name: str, title: str, label: Label, source: str, limits: str, body: Markup, caption: Markup, more: Markup
+    ) -> Markup:
+        self.figures.append(identity)
+        parts = [
+            Markup('<figure id="{}" class="figure" aria-labelledby="{}-title" data-label="{}">').format(identity, identity, label),
+            Markup('<div class="figure-head"><h3 id="{0}-title"><a class="anchor" href="#{0}">{1}</a> {2}</h3>{3}</div>').format(
+                identity, name, title, self.badge(label, source)
+            ),
+            Markup('<p class="limits">{}</p>').format(limits) if limits else "",
+            body,
+            Markup("<figcaption>{}</figcaption>").format(caption) if caption else "",
+            more,
+            Markup("</figure>"),
+        ]
+        return Markup("\n").join(part for part in parts if part)
+
+    def diagram(self, number: str) -> Markup:
+        """A structural diagram, in both layouts, with its evidence label."""
+        if number not in self.diagrams:
+            raise InputError("diagrams", number, "no such diagram", f"one of {', '.join(self.diagrams)}")
+        diagram, where = self.diagrams[number], f"diagram {number}"
+        with self.facts.collecting() as shown:
+            drawn = []
+            alt = plain_text(self.told(diagram.alt, where))
+            for layout, width in (("wide", WIDE), ("narrow", NARROW)):
+                canvas = Canvas(width, self.facts)
+                try:
+                    diagram.draw(canvas)
+                except InputError as error:
+                    raise InputError(f"{where}, {layout}", error.field, error.found, error.expected) from None
+                drawn.append(Markup('<div class="drawing {}">{}</div>').format(layout, Markup(canvas.svg(diagram.name, alt))))
+            caption = self.told(diagram.caption, where)
+        label = label_of(shown)
+        simulated = any(fact.label is Label.SIMULATED for fact in shown.values())
+        limits = SIMULATION_CAVEAT if simulated else diagram.limits
+        name = f"Diagram {number}" if number[0].isdigit() else "Figure"
+        return self._figure(
+            anchor(number), name, diagram.title, label, diagram.source, limits, Markup("\n").join(drawn), caption, Markup("")
+        )
+
+    def chart(self, name: str, number: str = "", title: str = "") -> Markup:
+        """A chart, in both layouts, with its evidence label and its data as a table."""
+        if name not in self.charts:
+            raise InputError("charts", name, "no such chart", f"one of {', '.join(self.charts)}")
+        chart = self.charts[name]
+        for key in chart["keys"]:
+            self.facts.num(key)
+        drawn = [
+            Markup('<div class="drawing {}"><svg role="group" aria-label="{}" {}</div>').format(
+                layout, chart["alt"], Markup(chart[layout].partition("<svg ")[2])
+            )
+            for layout in ("wide", "narrow")
+        ]
+        caption = Markup('<span data-made-by="{}">{}</span>').format(name, chart["caption"])
+        data = self._data(chart)
+        return self._figure(
+            anchor(number) if number else f"figure-{slug(name)}",
+            f"Diagram {number}" if number else "Figure",
+            title or chart["title"], Label(chart["label"]), chart["source"], chart["caveat"], Markup("\n").join(drawn), caption, data,
+        )  # fmt: skip
+
+    def _data(self, chart: Mapping[str, Any]) -> Markup:
+        """The rows behind a chart: the number of each row with its interval, beside what tells the row apart."""
+        told = [
+            column
+            for column in chart["columns"]
+            if column != "key" and not column.startswith(("lower", "upper", "lowest", "highest")) and not column.endswith("percent")
+        ]
+        place = {column: index for index, column in enumerate(chart["columns"])}
+        rows = []
+        for row in chart["rows"]:
+            about = ["" if row[place[column]] is None else _cell(row[place[column]]) for column in told]
+            rows.append([*about, link(self.facts.num(row[place["key"]], "plus_minus")) if "key" in place else ""])
+        head = [column.replace("_", " ") for column in told]
+        table = self.table(f"Data of the figure: {chart['title']}", [*head, "value"], rows)
+        return Markup('<details class="data" data-made-by="{}"><summary>Data</summary>{}</details>').format(chart["name"], table)
+
+    # What was found and taken back
+
+    def retraction(self, name: str) -> Markup:
+        """The box of a retracted quantity: its values, struck through, what they rested on, and what is said instead."""
+        entry = next((entry for entry in self.sources.retractions if entry.id == name), None)
+        if entry is None:
+            raise InputError("retractions", name, "no such entry", f"one of {', '.join(entry.id for entry in self.sources.retractions)}")
+        where = f"retraction {name}"
+        values = Markup(", ").join(link(self.facts.retracted(claim)) for claim in entry.shown)
+        told = (
+            Markup("<dt>{}</dt><dd>{}</dd>").format(head, self.told(text, where))
+            for head, text in (("Rested on", entry.rested_on), ("Contradicted by", entry.contradicted_by), ("Instead", entry.replaced_by))
+        )
+        shape = '<aside class="retraction" id="retraction-{0}" aria-labelledby="retraction-{0}-title"><h4 id="retraction-{0}-title">'
+        shape += '<span class="stamp">Retracted</span> {1}</h4><p class="values">{2}</p><dl>{3}</dl></aside>'
+        return Markup(shape).format(slug(name), entry.quantity, values, Markup("").join(told))
+
+    def finding(self, name: str) -> Markup:
+        """The box of a finding about the published package."""
+        found = next((found for found in self.sources.findings if found.id == name), None)
+        if found is None:
+            raise InputError("findings", name, "no such finding", "D1 and on")
+        shape = '<aside class="finding" id="finding-{0}" aria-labelledby="finding-{0}-title"><h4 id="finding-{0}-title">'
+        shape += '<span class="stamp">Found here · {1}</span> {2}</h4><p>{3}</p></aside>'
+        return Markup(shape).format(slug(name), name, found.title, self.told(found.shows, f"finding {name}"))
+
+    def survival(self) -> Markup:
+        """What became of the results of Revision 2: one row a result."""
+        rows = []
+        for survival, fate in self.sources.survivals:
+            was, now = (self.told(text, f"result {survival.id}") for text in (survival.was, survival.now))
+            shown = Markup('<strong class="fate {}">{}</strong>').format(slug(fate), fate)
+            rows.append([survival.result, was, now, shown])
+        return self.table("What of Revision 2 survives Revision 3", ["Result", "Revision 2", "Revision 3", "It"], rows)
+
+    def part(self, template: str) -> Markup:
+        """A part of the page from its own template; simulated numbers in it bring the standing caveat."""
+        with self.facts.collecting() as shown:
+            text = Markup(self.environment.get_template(template).render())
+        simulated = any(fact.label is Label.SIMULATED for fact in shown.values())
+        return text + (Markup('<p class="standing-caveat">{}</p>').format(SIMULATION_CAVEAT) if simulated else Markup(""))
+
+    # Papers
+
+    def papers(self) -> Markup:
+        """What the page's script shows of each value: of numbers and claims that the page uses, and of those that these rest on."""
+        numbers = {ref[2:] for ref in self.facts.used if ref.startswith("n/")}
+        claims = {ref[2:] for ref in self.facts.used if ref.startswith("c/")}
+        claims |= {name for name, record in self.facts.claims.records.items() if numbers.intersection(uses(record))}
+        numbers |= {key for claim in claims for key in uses(self.facts.claims[claim]) if key in self.facts.ledger}
+        found = {
+            "numbers": {key: self._number(key, claims) for key in sorted(numbers)},
+            "claims": {claim: self._claim(claim) for claim in sorted(claims)},
+            "labels": MEANING,
+            "verdicts": VERDICT_MEANING,
+        }
+        text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=True).replace("</", "<\\/")
+        return Markup('<script type="application/json" id="papers">{}</script>').format(Markup(text))
+
+    def _number(self, key: str, claims: set[str]) -> dict[str, Any]:
+        quote = self.facts.ledger[key]
+        resting = sorted(claim for claim in claims if key in uses(self.facts.claims[claim]))
+        return {
+            "text": quote.text,
+            "interval": quote.interval or "",
+            "label": quote.label,
+            "status": quote.status,
+            "definition": quote.definition,
+            "rule": quote.rule,
+            "command": provenance.command(quote.rule),
+            "claims": resting,
+        }
+
+    def _claim(self, claim: str) -> dict[str, Any]:
+        record = self.facts.claims[claim]
+        title = self.facts.claims.document_title(record["document"])
+        return {
+            "printed": f"{record['printed']} {record['unit']}".rstrip(),
+            "place": f"{title}: {record['section']}",
+            "withdrawn": self.facts.claims.withdrawn(claim),
+            "reason": plain_text(record["reason"]),
+            "keys": [key for key in record["keys"] if key in self.facts.ledger],
+            **{name: record[name] for name in ("says", "label", "status", "verdict")},
+        }
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return series.title(value) if isinstance(value, str) and value in series.STYLES else str(value)
+
+
+def render(page: Page, template: str, **given: Any) -> str:
+    """Fill a page's template.
+
+    Raises
+    ------
+    InputError
+        Naming the template, the line, and the key or name at fault.
+    """
+    try:
+        return page.environment.get_template(template).render(**given)
+    except InputError as error:
+        raise InputError(f"{_place(error, template)}, {error.source}", error.field, error.found, error.expected) from None
+    except jinja2.TemplateSyntaxError as error:
+        raise InputError(error.filename or template, f"line {error.lineno}", error.message, "a template that parses") from None
+    except jinja2.UndefinedError as error:
+        raise InputError(_place(error, template), "name", error.message, "one that the environment defines") from None
+
+
+def _place(error: BaseException, template: str) -> str:
+    """Innermost template and line from which an error rose."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(TEMPLATES))]
+    return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else template
+
+
+__all__ = ["Page", "anchor", "both_links", "escape", "link", "plain_text", "render"]
