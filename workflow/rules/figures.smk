@@ -1,4 +1,10 @@
-"""Figures: each as SVG, Vega-Lite spec and the CSV behind it, with its evidence label drawn in."""
+"""Figures: each as SVG, Vega-Lite spec and the CSV behind it, with its evidence label drawn in, and in the form that a page takes in."""
+
+
+def figure_files(name):
+    """Outputs of a figure's rule."""
+    ends = {"picture": "svg", "specification": "vl.json", "data": "csv", "page": "page.json"}
+    return {form: "{{results}}/figures/{}.{}".format(name, end) for form, end in ends.items()}
 
 
 rule draw_hit_rate_by_budget:
@@ -8,9 +14,7 @@ rule draw_hit_rate_by_budget:
         runs=rules.sweep_revision2_budgets.output.runs,
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/hit_rate_by_budget.svg",
-        specification="{results}/figures/hit_rate_by_budget.vl.json",
-        data="{results}/figures/hit_rate_by_budget.csv",
+        **figure_files("hit_rate_by_budget"),
     log:
         "{results}/logs/draw_hit_rate_by_budget.log",
     message:
@@ -26,9 +30,7 @@ rule draw_alpha_curve:
         runs=rules.sweep_revision2_alphas.output.runs,
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/alpha_curve.svg",
-        specification="{results}/figures/alpha_curve.vl.json",
-        data="{results}/figures/alpha_curve.csv",
+        **figure_files("alpha_curve"),
     log:
         "{results}/logs/draw_alpha_curve.log",
     message:
@@ -45,9 +47,7 @@ rule draw_revisions_by_budget:
         new=rules.sweep_revision3_budgets.output.runs,
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/revisions_by_budget.svg",
-        specification="{results}/figures/revisions_by_budget.vl.json",
-        data="{results}/figures/revisions_by_budget.csv",
+        **figure_files("revisions_by_budget"),
     log:
         "{results}/logs/draw_revisions_by_budget.log",
     message:
@@ -62,9 +62,7 @@ rule draw_what_survives:
         code=code_of("draw_what_survives"),
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/what_survives.svg",
-        specification="{results}/figures/what_survives.vl.json",
-        data="{results}/figures/what_survives.csv",
+        **figure_files("what_survives"),
     log:
         "{results}/logs/draw_what_survives.log",
     message:
@@ -82,9 +80,7 @@ rule draw_decode_fit:
         platform=rules.fit_decode.input.platform,
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/decode_fit.svg",
-        specification="{results}/figures/decode_fit.vl.json",
-        data="{results}/figures/decode_fit.csv",
+        **figure_files("decode_fit"),
     log:
         "{results}/logs/draw_decode_fit.log",
     message:
@@ -101,9 +97,7 @@ rule draw_throughput_by_context:
         machine=rules.tabulate_benchmarks.input.peers_machine,
         numbers=rules.collect_numbers.output.ledger,
     output:
-        picture="{results}/figures/throughput_by_context.svg",
-        specification="{results}/figures/throughput_by_context.vl.json",
-        data="{results}/figures/throughput_by_context.csv",
+        **figure_files("throughput_by_context"),
     log:
         "{results}/logs/draw_throughput_by_context.log",
     message:

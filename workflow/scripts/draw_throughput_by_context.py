@@ -1,5 +1,7 @@
 """Figure: block requests per CPU second against context length, two simulators."""
 
+from functools import partial
+
 from kvtier.jobs import reporting
 from kvtier.publish import render
 from kvtier.publish.charts import throughput_by_context
@@ -8,5 +10,6 @@ from kvtier.publish.ledger import Ledger
 if __name__ == "__main__":
     with reporting(snakemake):
         given = snakemake.input
-        figure = throughput_by_context.draw(given.throughput, given.machine, Ledger.read(given.numbers))
-        render.write(figure, picture=snakemake.output.picture, specification=snakemake.output.specification, data=snakemake.output.data)
+        ledger = Ledger.read(snakemake.input.numbers)
+        draw = partial(throughput_by_context.draw, given.throughput, given.machine, Ledger.read(given.numbers))
+        render.write(draw, **dict(snakemake.output.items()))

@@ -1,5 +1,7 @@
 """Figure: effects in Revision 2 and in Revision 3."""
 
+from functools import partial
+
 from kvtier.jobs import reporting
 from kvtier.publish import render
 from kvtier.publish.charts import what_survives
@@ -7,5 +9,6 @@ from kvtier.publish.ledger import Ledger
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        figure = what_survives.draw(Ledger.read(snakemake.input.numbers))
-        render.write(figure, picture=snakemake.output.picture, specification=snakemake.output.specification, data=snakemake.output.data)
+        ledger = Ledger.read(snakemake.input.numbers)
+        draw = partial(what_survives.draw, ledger)
+        render.write(draw, **dict(snakemake.output.items()))
