@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from xml.etree import ElementTree
 
 import polars as pl
@@ -13,13 +14,14 @@ from kvtier.publish.charts import hit_rate_by_budget
 
 DRAW = """
 import sys
+from functools import partial
 from pathlib import Path
 from kvtier.publish import render
 from kvtier.publish.charts import hit_rate_by_budget
 from kvtier.publish.ledger import Ledger
 table, numbers, out = map(Path, sys.argv[1:])
-figure = hit_rate_by_budget.draw(table, Ledger.read(numbers))
-render.write(figure, picture=out / "f.svg", specification=out / "f.vl.json", data=out / "f.csv")
+draw = partial(hit_rate_by_budget.draw, table, Ledger.read(numbers))
+render.write(draw, picture=out / "f.svg", specification=out / "f.vl.json", data=out / "f.csv", page=out / "f.page.json")
 """
 
 
@@ -28,13 +30,16 @@ def figure(budgets_table, ledger):
     return hit_rate_by_budget.draw(budgets_table, ledger)
 
 
-def test_three_files_that_hold_the_same(figure, tmp_path):
+def test_files_that_hold_the_same(figure, budgets_table, ledger, tmp_path):
     folder = tmp_path / "not" / "there" / "yet"
-    render.write(figure, picture=folder / "f.svg", specification=folder / "f.vl.json", data=folder / "f.csv")
+    files = {"picture": "f.svg", "specification": "f.vl.json", "data": "f.csv", "page": "f.page.json"}
+    render.write(partial(hit_rate_by_budget.draw, budgets_table, ledger), **{form: folder / name for form, name in files.items()})
     spec = json.loads((folder / "f.vl.json").read_text(encoding="utf-8"))
     assert spec["datasets"][render.DATA] == figure.drawn.to_dicts()
     assert pl.read_csv(folder / "f.csv").equals(figure.drawn)
-    assert sorted(path.name for path in folder.iterdir()) == ["f.csv", "f.svg", "f.vl.json"]
+    page = json.loads((folder / "f.page.json").read_text(encoding="utf-8"))
+    assert pl.DataFrame(page["rows"], schema=figure.drawn.schema, orient="row").equals(figure.drawn)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(files.values())
 
 
 def test_the_picture_says_label_caveat_title_and_alternative(figure):
@@ -71,5 +76,5 @@ def test_bytes_do_not_depend_on_the_process(budgets_table, numbers, tmp_path):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": zone, "POLARS_MAX_THREADS": threads, "RAYON_NUM_THREADS": threads}
         subprocess.run([sys.executable, "-c", DRAW, budgets_table, numbers, out], env=environment, check=True, timeout=60)
         files[seed] = {path.name: path.read_bytes() for path in sorted(out.iterdir())}
-    assert len(files["0"]) == 3
+    assert len(files["0"]) == 4
     assert files["0"] == files["4242"]
