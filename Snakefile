@@ -12,6 +12,7 @@ include: "workflow/rules/evidence.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
+include: "workflow/rules/appendix.smk"
 include: "workflow/rules/publication.smk"
 include: "workflow/rules/lint.smk"
 

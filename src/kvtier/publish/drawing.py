@@ -15,6 +15,7 @@ import font_source_sans_pro
 from fontTools.ttLib import TTFont
 
 from kvtier.errors import InputError
+from kvtier.evidence.labels import Label
 from kvtier.publish.facts import Both, Fact, Facts, Kind
 
 WIDE, NARROW = 720, 328
@@ -173,7 +174,8 @@ class Canvas:
         weight: int = 400,
         anchor: str = "start",
         tone: str = "ink",
-        turned: bool = False, rim: str = "",
+        turned: bool = False,
+        rim: str = "",
     ) -> float:
         """Words on the base line `y`; returns their width [px].
 
@@ -329,27 +331,71 @@ class Canvas:
         d = f"M{_number(x1)} {_number(y)}V{_number(back)}H{_number(x2)}V{_number(y)}"
         self.path(d, bottom=max(y, back))
 
-    def svg(self, name: str, alt: str) -> str:
-        """The drawing, whole.
+    @property
+    def marks(self) -> str:
+        """What is drawn so far."""
+        return "".join(self._marks)
+
+    def svg(self, alt: str) -> str:
+        """The drawing for a page.
 
         Parameters
         ----------
-        name : str
-            Unique in its page; part of the ids.
         alt : str
             The drawing in words.
         """
         height = _number(self.bottom + 2)
-        words = escape(alt, quote=False)
-        if not self.page:
-            head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{_number(self.width)}" height="{height}" role="img"'
-            head += (
-                f' aria-labelledby="{name}-desc" viewBox="0 0 {_number(self.width)} {height}" font-family="Source Sans Pro, sans-serif">'
-            )
-            paper = f'<rect width="100%" height="100%" fill="{LIGHT["paper"]}"/>'
-            return f'{head}<desc id="{name}-desc">{words}</desc>{paper}{"".join(self._marks)}</svg>\n'
         # A group, not an image: it holds links.
         return (
             f'<svg role="group" aria-label="{escape(alt)}" viewBox="0 0 {_number(self.width)} {height}" '
-            f'style="max-width:{_number(self.width)}px">{"".join(self._marks)}</svg>'
+            f'style="max-width:{_number(self.width)}px">{self.marks}</svg>'
         )
+
+
+MARGIN = 16
+"""Paper around a drawing for print [px]."""
+
+
+def framed(canvas: Canvas, *, name: str, title: str, label: Label, source: str, limits: str, caption: str, alt: str) -> str:
+    """A drawing for print, whole: badge, title, limits and caption around it, as the charts have them.
+
+    Parameters
+    ----------
+    canvas : Canvas
+        Drawn with fixed colours.
+    name : str
+        Part of the ids.
+    title, source, limits, caption, alt : str
+    label : Label
+        Evidence class of what is shown.
+
+    Raises
+    ------
+    InputError
+        If the colours are those of a page.
+    """
+    if canvas.page:
+        raise InputError("drawing", name, "colours that follow a page", "fixed ones, for print")
+    head, foot = (Canvas(canvas.width, canvas.facts, page=False) for _ in range(2))
+    badge, filled = f"{label} · {source}" if source else str(label), label is Label.MEASURED
+    stroke = "ink" if label in (Label.MEASURED, Label.SIMULATED, Label.ANALYTICAL) else "faint"
+    wide = measure(badge, 11.5, 600) + 18
+    dash = "4 2" if label is Label.SIMULATED else ""
+    head.rect(0.5, 0.5, wide, 20, fill="ink" if filled else "paper", stroke=stroke, dash=dash)
+    head.text(wide / 2, 14.5, badge, size=11.5, weight=600, anchor="middle", tone="paper" if filled else "ink")
+    y = head.paragraph(0, 44, canvas.width, title, size=17, weight=600)
+    if limits:
+        y = head.paragraph(0, y + 20, canvas.width, limits, size=12, tone="muted")
+    top = y + 22
+    below = top + canvas.bottom + 26
+    if caption:
+        foot.paragraph(0, below, canvas.width, caption, size=11, tone="muted")
+    width, height = canvas.width + 2 * MARGIN, max(below - 12, foot.bottom) + 2 * MARGIN
+    box = f"{-MARGIN} {-MARGIN} {_number(width)} {_number(height)}"
+    said = f'<title id="{name}-title">{escape(title, quote=False)}</title><desc id="{name}-desc">{escape(alt, quote=False)}</desc>'
+    paper = f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{_number(width)}" height="{_number(height)}" fill="{LIGHT["paper"]}"/>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title {name}-desc" width="{_number(width)}" '
+        f'height="{_number(height)}" viewBox="{box}" font-family="Source Sans Pro, Helvetica, Arial, sans-serif">{said}{paper}'
+        f'{head.marks}<g transform="translate(0 {_number(top)})">{canvas.marks}</g>{foot.marks}</svg>\n'
+    )

@@ -185,7 +185,7 @@ class Facts:
 
 
 INPUTS = frozenset({Label.VENDOR, Label.TARGET})
-"""Classes of what is put in. A figure of results has the class of its results: that an analytical model has inputs is what its class says."""
+"""Classes of what is put in. A figure of results has the class of its results: that a model has inputs is what its class says."""
 
 
 def label_of(facts: dict[str, Fact]) -> Label:

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from kvtier.errors import InputError
 from kvtier.files import read_json, write_atomically
 from kvtier.publish.diagrams import catalogue
-from kvtier.publish.pages import lint
-from kvtier.publish.pages.page import Page, render
+from kvtier.publish.drawing import WIDE, Canvas, framed
+from kvtier.publish.facts import label_of
+from kvtier.publish.pages import gallery, lint
+from kvtier.publish.pages.page import Page, limits_of, plain_text, render
 from kvtier.publish.pages.sources import Given, facts_and_sources
 
 
@@ -49,6 +53,11 @@ PARTS = tuple(
 )
 
 
+def given(files: Any) -> Given:
+    """The inputs of a rule that makes a page, by their names."""
+    return Given(files.numbers, files.verdicts, files.titles, files.found, files.retracted, files.survival)
+
+
 def page(given: Given, charts: Sequence[str | Path]) -> Page:
     """A page over the ledger, the claims, and the charts as files in page form."""
     facts, sources = facts_and_sources(given)
@@ -78,6 +87,28 @@ def write(template: str, path: str | Path, given: Given, charts: Sequence[str | 
         Files of patterns of numbers that may be typed, with reasons.
     """
     made = page(given, charts)
-    text = render(made, template, parts=PARTS)
+    text = render(made, template, parts=PARTS, cards=lambda: gallery.cards(made))
     lint.check(path, text, allowed, made.sources.retractions)
     write_atomically(path, text)
+
+
+def draw(folder: str | Path, given: Given) -> None:
+    """Write each diagram as ``<name>.svg`` for print, with its values as ``<name>.csv``.
+
+    Parameters
+    ----------
+    folder : str or Path
+    given : Given
+    """
+    made = page(given, ())
+    for diagram in made.diagrams.values():
+        with made.facts.collecting() as shown:
+            canvas = Canvas(WIDE, made.facts, page=False)
+            diagram.draw(canvas)
+            where = f"diagram {diagram.number}"
+            alt, caption = (plain_text(made.told(text, where)) for text in (diagram.alt, diagram.caption))
+        rows = [{"ref": fact.ref, "text": fact.text, "value": fact.value, "label": str(fact.label)} for fact in shown.values()]
+        said = {"name": diagram.name, "title": diagram.title, "source": diagram.source, "alt": alt, "caption": caption}
+        whole = framed(canvas, label=label_of(shown), limits=limits_of(diagram, shown), **said)
+        write_atomically(Path(folder, f"{diagram.name}.svg"), whole)
+        write_atomically(Path(folder, f"{diagram.name}.csv"), pl.DataFrame(rows).write_csv())

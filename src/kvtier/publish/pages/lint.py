@@ -14,7 +14,7 @@ from kvtier.files import read_yaml
 VOID = frozenset({"meta", "link", "br", "img", "input", "hr", "rect", "path", "wbr", "col", "line", "circle"})
 SILENT = frozenset({"script", "style", "code", "title"})
 NUMBER = re.compile(r"[-+−±~≈]?\d[\d.,]*")
-BLOCKS = frozenset({"p", "li", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "text", "figcaption", "caption", "summary", "option", "label"})
+BLOCKS = frozenset({"p", "li", "dt", "dd", "td", "th", "h1", "h2", "h3", "h4", "text", "figcaption", "caption", "summary", "label"})
 
 
 class _Reader(HTMLParser):

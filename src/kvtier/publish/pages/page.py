@@ -52,6 +52,11 @@ def anchor(number: str) -> str:
     return f"diagram-{number.replace('.', '-')}"
 
 
+def limits_of(diagram: Diagram, shown: Mapping[str, Fact]) -> str:
+    """The line under a diagram's title: the standing caveat where a value is simulated, else its own."""
+    return SIMULATION_CAVEAT if any(fact.label is Label.SIMULATED for fact in shown.values()) else diagram.limits
+
+
 class Page:
     """The functions that a page's template may call.
 
@@ -252,11 +257,9 @@ class Page:
                     diagram.draw(canvas)
                 except InputError as error:
                     raise InputError(f"{where}, {layout}", error.field, error.found, error.expected) from None
-                drawn.append(Markup('<div class="drawing {}">{}</div>').format(layout, Markup(canvas.svg(diagram.name, alt))))
+                drawn.append(Markup('<div class="drawing {}">{}</div>').format(layout, Markup(canvas.svg(alt))))
             caption = self.told(diagram.caption, where)
-        label = label_of(shown)
-        simulated = any(fact.label is Label.SIMULATED for fact in shown.values())
-        limits = SIMULATION_CAVEAT if simulated else diagram.limits
+        label, limits = label_of(shown), limits_of(diagram, shown)
         name = f"Diagram {number}" if number[0].isdigit() else "Figure"
         return self._figure(
             anchor(number), name, diagram.title, label, diagram.source, limits, Markup("\n").join(drawn), caption, Markup("")
