@@ -31,8 +31,8 @@ PAGE = dict(
 rule write_appendix:
     """paper/appendix.html: sixteen parts, every diagram of the technical appendix from the ledger. Evidence: each value carries its own label."""
     input:
-        code=code_of("write_page"),
         **PAGE,
+        code=code_of("write_page"),
     output:
         page="results/paper/appendix.html",
     log:
@@ -48,8 +48,8 @@ rule write_appendix:
 rule write_gqa:
     """paper/gqa.html: from query heads to one score a block, and what keeping it buys. Evidence: each value carries its own label."""
     input:
-        code=code_of("write_page"),
         **PAGE,
+        code=code_of("write_page"),
     output:
         page="results/paper/gqa.html",
     log:
@@ -65,8 +65,8 @@ rule write_gqa:
 rule write_gallery:
     """figures/gallery.html: all figures, to be searched by label and part. Evidence: each figure carries its own label."""
     input:
-        code=code_of("write_page"),
         **PAGE,
+        code=code_of("write_page"),
     output:
         page="results/figures/gallery.html",
     log:
@@ -82,8 +82,8 @@ rule write_gallery:
 rule draw_diagrams:
     """Each structural diagram as SVG for print, and its values as CSV. Evidence: each value carries its own label."""
     input:
-        code=code_of("draw_diagrams"),
         **PAGE,
+        code=code_of("draw_diagrams"),
     output:
         pictures=expand("results/figures/diagrams/{diagram}.svg", diagram=DIAGRAMS),
         values=expand("results/figures/diagrams/{diagram}.csv", diagram=DIAGRAMS),
