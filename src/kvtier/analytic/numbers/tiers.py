@@ -1,4 +1,4 @@
-"""Tiers as stated, the transfer of a block against its regeneration, the decode budget and the prefetch window."""
+"""Tiers as stated, the transfer of a block against its regeneration, both phases, the decode budget and the prefetch window."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kvtier.analytic import tiers
 from kvtier.analytic.geometry import ModelGeometry
 from kvtier.analytic.inputs import StatedInputs
 from kvtier.analytic.labelling import derived, restated
+from kvtier.analytic.numbers import phases
 from kvtier.analytic.tables.capacity import LONG_TOKENS
 from kvtier.evidence.numbers import Number
 from kvtier.units import GB
@@ -147,3 +148,4 @@ def numbers(model: ModelGeometry, platform: StatedInputs, tables: Mapping[str, p
     yield from of_regenerate_over_move(model, platform, tables["regeneration"])
     yield from of_decode(model, platform)
     yield from of_prefetch(model, platform, tables["prefetch_window"])
+    yield from phases.numbers(model, platform)
