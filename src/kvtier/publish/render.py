@@ -57,7 +57,7 @@ def spec(figure: theme.Figure) -> dict[str, Any]:
     """Vega-Lite specification with its data inside; without links, for there is no page around it."""
     found = _specification(theme.frame(figure), figure, figure.drawn.to_dicts())
     for unit in _units(found):
-        unit["encoding"].pop("href", None)
+        unit.get("encoding", {}).pop("href", None)
     return found
 
 
@@ -69,7 +69,7 @@ def _page_spec(figure: theme.Figure) -> dict[str, Any]:
     found["config"] |= {"background": None, "padding": 2}
     for unit in _units(found):
         mark = unit["mark"] if isinstance(unit["mark"], str) else unit["mark"]["type"]
-        if linked and mark in LINKED and unit["data"] == {"name": DATA}:
+        if linked and mark in LINKED and unit.get("data") == {"name": DATA}:
             unit["encoding"]["href"] = {"field": "link"}
     return found
 
