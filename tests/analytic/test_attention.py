@@ -18,6 +18,12 @@ def test_softmax_ignores_a_shift_and_does_not_overflow():
     assert attention.softmax(scores + 5000) == pytest.approx(attention.softmax(scores))
 
 
+def test_exponentials_are_unshifted():
+    assert attention.exponentials([0.0, 1.0]).tolist() == [1.0, pytest.approx(np.e)]
+    with pytest.raises(ValueError, match="finite exponential"):
+        attention.exponentials([5000.0])
+
+
 @pytest.mark.parametrize("scores", [[], [[1.0, 2.0]], [1.0, float("nan")], [float("inf")]])
 def test_softmax_refuses_what_has_none(scores):
     with pytest.raises(ValueError, match="finite scores"):

@@ -64,6 +64,8 @@ def put(name, key, value):
         (put("softmax_tokens", "value", ["a", 2, "b", "c"]), r"softmax_tokens\.value"),
         (put("priority_weights", "value", [0.5, 0.5]), r"priority_weights\.value: .* expected a list of 3"),
         (put("priority_weights", "value", [0.5, 0.5, 0.2]), r"priority_weights\.value: found a sum of 1\.2"),
+        (put("attention_mass", "value", [0.1, 0.1, 0.7]), r"attention_mass\.value: found a sum of 0\.9"),
+        (put("attention_positions", "value", [0.5, 0.5, 0.0]), r"attention_positions\.value: found 0, expected numbers above 0"),
         (put("priority_cuts", "value", [0.6, 0.3]), r"priority_cuts\.value: .* expected ascending cuts"),
         (put("cxl_bandwidth_low", "value", 200), r"cxl_bandwidth_low\.value: found 200, expected at most 121"),
         (put("decode_compute", "value", 60), r"decode_compute\.value: found 60, expected less than 50"),

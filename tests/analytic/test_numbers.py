@@ -72,6 +72,22 @@ def ledger(models, llama, platform):
         ("regenerate_over_move.min", "55"),
         ("regenerate_over_move.max", "414"),
         ("decode.strawman_tbps", "3.66"),
+        ("decode.hbm_ms", "22.9"),
+        ("layer.query_width", "8,192"),
+        ("layer.kv_width", "1,024"),
+        ("layer.kv_kib_per_token", "4"),
+        ("layer.attention_parameters", "151"),
+        ("layer.ffn_parameters", "705"),
+        ("layer.all_layers_parameters", "68.5"),
+        ("phase.prefill.8k.tflop", "1,235"),
+        ("phase.prefill.8k.moved_gb", "142.7"),
+        ("phase.prefill.8k.flop_per_byte", "8,654"),
+        ("phase.decode.8k.moved_gb", "142.7"),
+        ("phase.decode.8k.flop_per_byte", "1.1"),
+        ("phase.decode.128k.flop_per_byte", "2.6"),
+        ("phase.weights.flop_per_byte", "1"),
+        ("phase.kv.flop_per_byte", "8"),
+        ("phase.balance.flop_per_byte", "62"),
         ("prefetch.32gbps.gb", "0.96"),
         ("prefetch.121gbps.gb", "3.63"),
         ("prefetch.32gbps.positions", "2,929.7"),
@@ -85,11 +101,32 @@ def ledger(models, llama, platform):
         ("gqa.block_7993.last_position", "127,903"),
         ("rope.base10000.theta_32", "0.010"),
         ("rope.base500000.theta_0", "1.0"),
+        ("rope.base.llama3_70b", "500,000"),
+        ("rope.base10000.turn_0", "6.3"),
+        ("rope.base10000.turn_63", "54,410"),
+        ("rope.base500000.turn_63", "2,559,196"),
+        ("rope.base10000.slow_pairs", "0"),
+        ("rope.base500000.slow_pairs", "15"),
+        ("attention.first.over_uniform", "0.50"),
+        ("attention.middle.over_uniform", "0.19"),
+        ("attention.last.over_uniform", "8.0"),
         ("softmax.capital.percent", "38"),
+        ("softmax.capital.exponential", "2.39"),
+        ("softmax.exponential_sum", "6.34"),
+        ("softmax.score_sum", "1.67"),
         ("ema.alpha005.half_life_steps", "13.5"),
         ("ema.alpha005.half_life_s", "1.35"),
         ("ema.example.hot.alpha02.step1", "0.0124"),
+        ("ema.example.cold.alpha005.step0", "0.000050"),
+        ("ema.attention.hot.step2", "0.050"),
         ("priority.weight_ema", "0.55"),
+        ("block.tokens", "16"),
+        ("model.llama3_70b.layers", "80"),
+        ("model.qwen2_5_7b.kv_heads", "4"),
+        ("model.llama3_70b_fp8.bytes_per_element", "1"),
+        ("model.llama3_70b.parameters", "70,000,000,000"),
+        ("regeneration.mfu25.percent", "25"),
+        ("decode.rate", "10"),
     ],
 )
 def test_number_as_printed(ledger, key, display):
@@ -97,7 +134,14 @@ def test_number_as_printed(ledger, key, display):
 
 
 def test_examples_and_constants_are_illustrative(ledger):
-    shown = ("analytic.softmax.", "analytic.ema.example.", "analytic.priority.", "analytic.gqa.block_", "analytic.gqa.retracted_")
+    shown = (
+        "analytic.softmax.",
+        "analytic.attention.",
+        "analytic.ema.example.",
+        "analytic.priority.",
+        "analytic.gqa.block_",
+        "analytic.gqa.retracted_",
+    )
     assert {number.label for key, number in ledger.items() if key.startswith(shown)} == {Label.ILLUSTRATIVE}
 
 
@@ -128,6 +172,7 @@ def test_an_assumed_bandwidth_is_called_assumed(ledger):
         ("decode.budget_ms", Label.TARGET),
         ("decode.strawman_tbps", Label.ANALYTICAL),
         ("rope.base10000.theta_32", Label.ANALYTICAL),
+        ("rope.base.llama3_70b", Label.VENDOR),
     ],
 )
 def test_restated_keeps_its_label_and_computed_is_analytical(ledger, key, label):
@@ -139,7 +184,9 @@ def test_standing_follows_from_the_inputs(ledger):
         "analytic.transfer.",
         "analytic.regenerat",
         "analytic.prefetch.",
+        "analytic.attention.",
         "analytic.priority.",
+        "analytic.phase.balance.",
         "analytic.tier.t2.bandwidth",
         "analytic.tier.t2.links",
         "analytic.tier.hbm_over_cxl",
@@ -190,6 +237,19 @@ def test_tables_are_the_declared_ones(models, llama, platform):
     for module, frames in built.items():
         for name, frame in frames.items():
             assert dict(frame.schema) == getattr(module, name.upper()).columns
+
+
+def test_shape_gives_the_kv_of_a_token(ledger, models):
+    for key, model in models.items():
+        layers, heads, elements, size = (
+            ledger[f"analytic.model.{key}.{field}"].value for field in ("layers", "kv_heads", "head_dim", "bytes_per_element")
+        )
+        assert 2 * layers * heads * elements * size == ledger[f"analytic.kv.{key}.bytes_per_token"].value == model.kv_bytes_per_token
+
+
+def test_what_a_model_does_not_state_has_no_number(ledger):
+    assert "analytic.model.llama3_8b.layers" in ledger
+    assert "analytic.model.llama3_8b.parameters" not in ledger
 
 
 def test_models_without_weights_have_no_crossover(models):

@@ -48,7 +48,7 @@ rule tabulate_tiers:
 
 
 rule tabulate_attention:
-    """Score streams, block state, rotary phases. Evidence: Analytical model; example scores Illustrative."""
+    """Score streams, block state, rotary phases. Evidence: Analytical model; example scores and attention shares Illustrative."""
     input:
         code=code_of("tabulate_attention"),
         models="data/inputs/models.csv",
@@ -58,6 +58,7 @@ rule tabulate_attention:
         gqa_blocks="{results}/analytic/gqa_blocks.csv",
         rope_frequencies="{results}/analytic/rope_frequencies.csv",
         rope="{results}/analytic/rope.csv",
+        attention_density="{results}/analytic/attention_density.csv",
         softmax="{results}/analytic/softmax.csv",
         numbers="{results}/numbers/tabulate_attention.json",
     log:

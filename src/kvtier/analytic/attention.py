@@ -9,6 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
+def exponentials(scores: ArrayLike) -> NDArray[np.float64]:
+    """Exponential of each score, unshifted: what a softmax divides by their sum.
+
+    Raises
+    ------
+    ValueError
+        If an exponential is too large for a float.
+    """
+    try:
+        return np.array([math.exp(score) for score in np.asarray(scores, dtype=np.float64)])
+    except OverflowError:
+        raise ValueError(f"scores must have a finite exponential, got {scores!r}") from None
+
+
 def softmax(scores: ArrayLike) -> NDArray[np.float64]:
     """Normalised exponentials of the scores.
 
@@ -32,8 +46,8 @@ def softmax(scores: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"softmax needs a non-empty row of finite scores, got {scores!r}")
     # Shifting by the maximum changes nothing but keeps exp from overflowing.
     # The C library's exp, here and below: numpy's differs in the last bit between processors.
-    exponentials = [math.exp(value - values.max()) for value in values]
-    return np.array(exponentials) / math.fsum(exponentials)
+    shifted = exponentials(values - values.max())
+    return shifted / math.fsum(shifted)
 
 
 def block_positions(block: int, block_tokens: int) -> tuple[int, int]:

@@ -42,6 +42,8 @@ FIELDS: dict[str, tuple[str, str, int | None]] = {
     "decode_compute": (QUANTITY, "ms", None),
     "decode_rate": (QUANTITY, "tokens/s", None),
     "rope_base": (QUANTITY, "", None),
+    "attention_positions": (SHARES, "", 3),
+    "attention_mass": (SHARES, "", 3),
     "softmax_tokens": (WORDS, "", 0),
     "softmax_scores": (SHARES, "", 0),
     "state_size": (COUNT, "B", None),
@@ -162,6 +164,11 @@ def _check_together(path: str | Path, inputs: StatedInputs) -> None:
     for name, other in (("softmax_scores", "softmax_tokens"), ("example_touches", "example_blocks"), ("example_scores", "example_blocks")):
         if len(value(name)) != len(value(other)):
             raise InputError(path, f"{name}.value", f"{len(value(name))} values", f"{len(value(other))}, as many as {other}")
+    for name in ("attention_positions", "attention_mass"):
+        if not math.isclose(sum(value(name)), 1.0):
+            raise InputError(path, f"{name}.value", f"a sum of {sum(value(name)):g}", "shares that sum to 1")
+    if 0 in value("attention_positions"):
+        raise InputError(path, "attention_positions.value", 0, "numbers above 0")
     if 0 in value("mfu"):
         raise InputError(path, "mfu.value", 0, "numbers above 0")
     if value("priority_cuts")[0] > value("priority_cuts")[1]:

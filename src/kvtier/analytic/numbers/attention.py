@@ -1,4 +1,4 @@
-"""Score streams and block state, rotary frequencies and envelope, the softmax example."""
+"""Score streams and block state, rotary frequencies and envelope, the assumed distribution of attention, the softmax example."""
 
 from __future__ import annotations
 
@@ -63,16 +63,34 @@ def of_gqa_blocks(platform: StatedInputs, table: pl.DataFrame) -> Iterator[Numbe
 
 
 def of_rope(model: ModelGeometry, platform: StatedInputs, frequencies: pl.DataFrame, envelope: pl.DataFrame) -> Iterator[Number]:
-    """First, middle and last frequency, and the envelope by distance, at each base."""
+    """The model's own base; at each base first, middle and last frequency with its full turn, slow pairs, the envelope by distance."""
     sources, pairs = [model, *platform.entries("rope_base")], model.head_dim // 2
+    words = f"base of the rotary frequencies of {model.model}"
+    yield restated(f"analytic.rope.base.{model.key}", model.stated("rope_base"), "", 0, model, words)
     for row in frequencies.filter(pl.col("pair").is_in([0, pairs // 2, pairs - 1])).iter_rows(named=True):
         name = f"analytic.rope.base{row['base']:.0f}.theta_{row['pair']}"
         words = f"base^(-2i/d), i = {row['pair']}, d = {model.head_dim}, base {row['base']:,.0f}"
         yield derived(name, row["theta"], "rad/position", two_digits(row["theta"]), sources, words)
+        name, words = f"analytic.rope.base{row['base']:.0f}.turn_{row['pair']}", f"2 pi / theta_{row['pair']}, base {row['base']:,.0f}"
+        yield derived(name, row["wavelength_tokens"], "positions", two_digits(row["wavelength_tokens"]), sources, words)
+    context = platform.value("state_context")
+    for (base,), of_base in frequencies.group_by("base", maintain_order=True):
+        slow = of_base.filter(pl.col("wavelength_tokens") > context).height
+        words = f"rotary pairs of {pairs} that turn less than once in {context:,} positions, base {base:,.0f}"
+        yield derived(f"analytic.rope.base{base:.0f}.slow_pairs", slow, "", 0, [*sources, *platform.entries("state_context")], words)
     for row in envelope.iter_rows(named=True):
         name, distance = f"analytic.rope.base{row['base']:.0f}.envelope.{row['distance_tokens']}", f"{row['distance_tokens']:,}"
         words = f"mean |S_j| of the rotary phases at distance {distance} / at distance 0, d = {model.head_dim}, base {row['base']:,.0f}"
         yield derived(name, row["envelope"], "", 3, sources, words)
+
+
+def of_density(platform: StatedInputs, table: pl.DataFrame) -> Iterator[Number]:
+    """Attention on a position of each part of a context, over uniform attention."""
+    sources = platform.entries("attention_positions", "attention_mass")
+    for row in table.iter_rows(named=True):
+        words = f"share of the attention on the {row['part']} part of a context / its share of the positions; 1 if uniform; assumed"
+        digits = two_digits(row["over_uniform"])
+        yield derived(f"analytic.attention.{row['part']}.over_uniform", row["over_uniform"], "", digits, sources, words)
 
 
 def of_softmax(platform: StatedInputs, table: pl.DataFrame) -> Iterator[Number]:
@@ -80,10 +98,14 @@ def of_softmax(platform: StatedInputs, table: pl.DataFrame) -> Iterator[Number]:
     scores = platform.entries("softmax_scores")
     for row in table.iter_rows(named=True):
         name, score = f"analytic.softmax.{row['token']}", f"{row['score']:g}"
+        yield derived(f"{name}.exponential", row["exponential"], "", 2, scores, f"exp({score})")
         words = f"exp({score}) / sum of the exponentials of the example's scores"
         yield derived(f"{name}.percent", row["softmax_percent"], "%", 0, scores, words)
         words = f"{score} / sum of the example's scores; not a softmax"
         yield derived(f"{name}.share_percent", row["share_percent"], "%", 0, scores, words)
+    words = "sum of the exponentials of the example's scores"
+    yield derived("analytic.softmax.exponential_sum", math.fsum(table["exponential"]), "", 2, scores, words)
+    yield derived("analytic.softmax.score_sum", math.fsum(table["score"]), "", 2, scores, "sum of the example's scores")
 
 
 def numbers(model: ModelGeometry, platform: StatedInputs, tables: Mapping[str, pl.DataFrame]) -> Iterator[Number]:
@@ -91,4 +113,5 @@ def numbers(model: ModelGeometry, platform: StatedInputs, tables: Mapping[str, p
     yield from of_gqa_state(model, platform, tables["gqa_state"])
     yield from of_gqa_blocks(platform, tables["gqa_blocks"])
     yield from of_rope(model, platform, tables["rope_frequencies"], tables["rope"])
+    yield from of_density(platform, tables["attention_density"])
     yield from of_softmax(platform, tables["softmax"])

@@ -1,4 +1,4 @@
-"""Score streams, block state, rotary frequencies and envelope, and the softmax example."""
+"""Score streams, block state, rotary frequencies and envelope, the assumed distribution of attention, and the softmax example."""
 
 from __future__ import annotations
 
@@ -52,11 +52,24 @@ ROPE_FREQUENCIES = Table(
 ROPE = Table("RoPE envelope", {"base": pl.Float64(), "distance_tokens": pl.Int64(), "envelope": pl.Float64()})
 """Shape of the distance bound, 1 at distance 0."""
 
+ATTENTION_DENSITY = Table(
+    "attention density",
+    {"part": pl.String(), "positions": pl.Float64(), "mass": pl.Float64(), "over_uniform": pl.Float64()},
+)
+"""Assumed attention on parts of a context, and what a position of each gets, over what uniform attention would give it."""
+
 SOFTMAX = Table(
     "softmax example",
-    {"position": pl.Int64(), "token": pl.String(), "score": pl.Float64(), "softmax_percent": pl.Float64(), "share_percent": pl.Float64()},
+    {
+        "position": pl.Int64(),
+        "token": pl.String(),
+        "score": pl.Float64(),
+        "exponential": pl.Float64(),
+        "softmax_percent": pl.Float64(),
+        "share_percent": pl.Float64(),
+    },
 )
-"""Illustrative scores under softmax, and each score's plain share of their sum."""
+"""Illustrative scores, their exponentials, their softmax, and each score's plain share of their sum."""
 
 
 def gqa_state(models: dict[str, ModelGeometry], platform: StatedInputs) -> pl.DataFrame:
@@ -128,6 +141,16 @@ def rope(model: ModelGeometry, platform: StatedInputs, distances_tokens: list[in
     return ROPE.check(pl.DataFrame(rows))
 
 
+def attention_density(platform: StatedInputs) -> pl.DataFrame:
+    """``ATTENTION_DENSITY`` of the first, middle and last part of a context."""
+    positions, mass = platform.value("attention_positions"), platform.value("attention_mass")
+    rows = [
+        {"part": part, "positions": float(share), "mass": float(weight), "over_uniform": weight / share}
+        for part, share, weight in zip(("first", "middle", "last"), positions, mass, strict=True)
+    ]
+    return ATTENTION_DENSITY.check(pl.DataFrame(rows))
+
+
 def softmax_example(platform: StatedInputs) -> pl.DataFrame:
     """``SOFTMAX`` of the example's scores."""
     scores = np.asarray(platform.value("softmax_scores"), dtype=np.float64)
@@ -136,6 +159,7 @@ def softmax_example(platform: StatedInputs) -> pl.DataFrame:
             "position": list(range(scores.size)),
             "token": platform.value("softmax_tokens"),
             "score": scores,
+            "exponential": attention.exponentials(scores),
             "softmax_percent": 100 * attention.softmax(scores),
             "share_percent": 100 * scores / scores.sum(),
         }
@@ -152,5 +176,6 @@ def build(
         "gqa_blocks": gqa_blocks(platform),
         "rope_frequencies": rope_frequencies(model, platform),
         "rope": rope(model, platform, distances_tokens),
+        "attention_density": attention_density(platform),
         "softmax": softmax_example(platform),
     }
