@@ -1,4 +1,4 @@
-"""KV of a token, block and context; the HBM plan; memory of many users; contexts that fit."""
+"""Shapes of models; KV of a token, block and context; the HBM plan; memory of many users; contexts that fit."""
 
 from __future__ import annotations
 
@@ -36,6 +36,24 @@ def context_name(tokens: int) -> str:
         return str(tokens)
     thousands = tokens // K_TOKENS
     return f"{thousands // K_TOKENS}m" if thousands % K_TOKENS == 0 else f"{thousands}k"
+
+
+SHAPE = {
+    "layers": ("", "layers"),
+    "kv_heads": ("", "KV heads of each layer"),
+    "head_dim": ("", "elements of a head's key or value"),
+    "bytes_per_element": ("B", "size of one stored element of a key or value"),
+    "parameters": ("", "parameters"),
+}
+"""What is repeated of a model's shape: unit, and words; a field that the model does not state has no number."""
+
+
+def of_shape(model: ModelGeometry) -> Iterator[Number]:
+    """Shape of a model as stated: what its KV and its compute follow from."""
+    for field, (unit, words) in SHAPE.items():
+        value = getattr(model, field)
+        if value is not None:
+            yield restated(f"analytic.model.{model.key}.{field}", value, unit, 0, model, f"{words}, {model.model}, as stated")
 
 
 def of_model(model: ModelGeometry, platform: StatedInputs) -> Iterator[Number]:
@@ -127,7 +145,10 @@ def numbers(
     models: Mapping[str, ModelGeometry], model: ModelGeometry, platform: StatedInputs, tables: Mapping[str, pl.DataFrame]
 ) -> Iterator[Number]:
     """All numbers of the topic; `tables` as :func:`kvtier.analytic.tables.capacity.build` makes them."""
+    block = platform["block_tokens"]
+    yield restated("analytic.block.tokens", block.value, "tokens", 0, block, "tokens of one KV block, as stated")
     for each in models.values():
+        yield from of_shape(each)
         yield from of_model(each, platform)
     yield from of_contexts(model, tables["capacity"])
     yield from of_hbm(model, platform, tables["hbm_partition"])

@@ -8,6 +8,7 @@ import polars as pl
 
 from kvtier.analytic.inputs import StatedInputs
 from kvtier.analytic.labelling import derived, restated
+from kvtier.analytic.numbers.attention import two_digits
 from kvtier.evidence.numbers import Number
 
 CONSTANTS: dict[str, tuple[str, int, int]] = {
@@ -47,7 +48,13 @@ def of_example(platform: StatedInputs, table: pl.DataFrame) -> Iterator[Number]:
         name = f"analytic.ema.example.{row['token']}.alpha{key_of(row['alpha'])}.step{row['step']}"
         words = f"example score after step {row['step']}, attention {row['attention']:g}, alpha {row['alpha']:g}, start 0"
         # The α is part of the key: withdrawn was the choice of 0.2, not the arithmetic at it.
-        yield derived(name, row["score"], "", 4, platform.entries(f"ema_example_{row['token']}"), words)
+        digits = max(4, two_digits(row["score"]))
+        yield derived(name, row["score"], "", digits, platform.entries(f"ema_example_{row['token']}"), words)
+    for token in ("hot", "cold"):
+        attention = platform[f"ema_example_{token}"]
+        for step, value in enumerate(attention.value):
+            words = f"attention that the example's {token} token gets in step {step}, as stated"
+            yield restated(f"analytic.ema.attention.{token}.step{step}", value, "", 3, attention, words)
 
 
 def of_constants(platform: StatedInputs) -> Iterator[Number]:

@@ -84,8 +84,10 @@ def of_regeneration(model: ModelGeometry, platform: StatedInputs, table: pl.Data
     yield restated("analytic.regeneration.peak_tflops", peak.value, "TFLOP/s", 0, peak, words)
     sources = [model, *platform.entries(*COMPUTE)]
     for (mfu,), rows in table.group_by("mfu", maintain_order=True):
+        name, words = f"analytic.regeneration.mfu{key_of(100 * mfu)}", "utilisation that the regeneration times assume"
+        yield restated(f"{name}.percent", 100 * mfu, "%", 0, platform["mfu"], f"{words}, of the assumed peak")
         words = f"{work} / ({100 * mfu:g}% of the assumed peak)"
-        yield derived(f"analytic.regeneration.mfu{key_of(100 * mfu)}.ms", rows["regenerate_ms"][0], "ms", 0, sources, words)
+        yield derived(f"{name}.ms", rows["regenerate_ms"][0], "ms", 0, sources, words)
     effective = platform["simulator_compute"]
     words = "effective compute of the published simulators / the assumed peak"
     share = 100 * effective.value / peak.value
@@ -116,6 +118,8 @@ def of_decode(model: ModelGeometry, platform: StatedInputs) -> Iterator[Number]:
     read_bytes = model.stated("weight_bytes") + model.kv_bytes(LONG_TOKENS)
     read = f"weights + KV of {LONG_TOKENS:,} tokens"
     yield restated("analytic.decode.budget_ms", budget.value, "ms", 0, budget, "time for one token")
+    rate = platform["decode_rate"]
+    yield restated("analytic.decode.rate", rate.value, "tokens/s", 0, rate, "decode rate of one user, a target")
     yield derived("analytic.decode.read_gb", read_bytes / GB, "GB", 0, [model], read)
     strawman, words = tiers.decode_read_tbps(read_bytes, budget.value), f"({read}) / decode budget, as if all crossed one link: a strawman"
     yield derived("analytic.decode.strawman_tbps", strawman, "TB/s", 2, [model, budget], words)
