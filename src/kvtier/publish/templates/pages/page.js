@@ -24,8 +24,8 @@ const kvtier = {};
 
   const brief = ({ kind, name, record }) => {
     const told = kind === "numbers" ? record.definition : `${record.place}. ${record.says}.`;
-    const more = kind === "numbers" ? `Rule ${record.rule}` : `Verdict: ${record.verdict}`;
-    return [badge(record.label), element("p", {}, told), element("p", {}, `${more}. Click for the whole card.`)];
+    const more = kind === "numbers" ? [`Rule ${record.rule}, remade by `, element("code", {}, record.command)] : [`Verdict: ${record.verdict}`];
+    return [badge(record.label), element("p", {}, told), element("p", {}, ...more)];
   };
   const rows = (list) => element("dl", {}, ...list.filter(([, inside]) => inside).flatMap(([head, inside]) =>
     [element("dt", {}, head), element("dd", {}, ...[inside].flat())]));
@@ -118,6 +118,10 @@ const kvtier = {};
     }
   }, { rootMargin: "-10% 0px -80% 0px" });
   for (const name of links.keys()) { const target = document.getElementById(name); if (target) seen.observe(target); }
+
+  // On a narrow screen the contents would fill the first page.
+  const contents = document.querySelector(".contents details");
+  if (contents && !matchMedia("(min-width:1080px)").matches) contents.open = false;
 
   const landed = () => { if (/^#[nc]\//.test(location.hash)) kvtier.open(element("a", { href: decodeURIComponent(location.hash) })); };
   addEventListener("hashchange", landed);
