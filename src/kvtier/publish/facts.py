@@ -95,7 +95,8 @@ class Facts:
         try:
             yield found
         finally:
-            self._open.remove(found)
+            # By identity: an outer collection with the same facts so far is equal to this one, and stays open.
+            self._open[:] = [other for other in self._open if other is not found]
 
     def _show(self, fact: Fact) -> Fact:
         for found in (self.used, *self._open):

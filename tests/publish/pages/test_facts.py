@@ -56,6 +56,14 @@ def test_collecting_sees_what_is_shown_meanwhile(facts):
     assert len(facts.used) == 3
 
 
+def test_an_outer_collection_stays_open_when_an_equal_one_inside_it_ends(facts):
+    with facts.collecting() as outer:
+        with facts.collecting():
+            facts.num("analytic.hbm.pinned_gb")
+        facts.num("analytic.hbm.evictable_gb")
+    assert list(outer) == ["n/analytic.hbm.pinned_gb", "n/analytic.hbm.evictable_gb"]
+
+
 def of(*labels: Label) -> dict[str, Fact]:
     return {str(index): Fact(str(index), "1", 1.0, label, Kind.NUMBER) for index, label in enumerate(labels)}
 
