@@ -1,7 +1,7 @@
 # Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
-.PHONY: all quick publish test exhaustive cluster prove-cluster lint lock clean
+.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster lint lock clean
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
@@ -26,6 +26,10 @@ publish: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# The published pages in Chromium (Debian: apt-get install chromium chromium-driver): minutes.
+test-browser: $(INSTALLED)
+	$(BIN)/python -m pytest -m browser -n auto tests/browser
 
 # Every published record through the readable reference: minutes.
 exhaustive: $(INSTALLED)
