@@ -96,8 +96,8 @@ DIAGRAMS = (
         caption=(
             "A hand turns by θ a position, drawn unrounded; shaded is the way it has come, and the whole dial once it has been round. "
             'Ochre: the base that v6.0 prints; blue: the base of the model, {{ num("analytic.rope.base.llama3_70b") }}. '
-            'θ = base<sup>−2i/d</sup> for pair i, with d = {{ stated("appendix.s03.head_dim") }} elements of a head. What counts for a score is the angle between '
-            "query and key, so the distance of the two."
+            'θ = base<sup>−2i/d</sup> for pair i, with d = {{ stated("appendix.s03.head_dim") }} elements of a head. '
+            "What counts for a score is the angle between query and key, so the distance of the two."
         ),
         source="Llama-3 70B",
         limits="Exact for the stated bases; says nothing about what a trained head does with a pair.",
