@@ -199,7 +199,8 @@ DIAGRAMS = (
         ),
         caption=(
             "Grouped-query attention: heads of queries are many, for they live for one step; heads of keys and values are few, for "
-            "they are stored. Heights are not to scale: all three matrices have as many rows as the vector has elements. Two bytes an element."
+            "they are stored. Heights are not to scale: all three matrices have as many rows as the vector has elements. "
+            "Two bytes an element."
         ),
         source="Llama-3 70B",
     ),

@@ -112,12 +112,13 @@ DIAGRAMS = (
             '{{ stated("appendix.s01.layers") }}. In each, attention and then a feed-forward part take a normed copy of the stream and add '
             'their result to it. Attention has {{ num("analytic.layer.attention_parameters") }} parameters, the feed-forward part '
             '{{ num("analytic.layer.ffn_parameters") }}; the boxes are drawn to that scale. The KV cache belongs to attention: a step '
-            'reads keys and values of all earlier tokens and adds {{ num("analytic.layer.kv_kib_per_token") }} for its own. Behind the last '
-            "layer stand a norm and the output projection."
+            'reads keys and values of all earlier tokens and adds {{ num("analytic.layer.kv_kib_per_token") }} for its own. Behind '
+            "the last layer stand a norm and the output projection."
         ),
         caption=(
             "Both parts add to the stream and replace nothing in it. Attention is the only place where a token sees other tokens, so "
-            "it is the only one with a state that grows. Not drawn: rotary positions (part 7), which turn queries and keys before they meet."
+            "it is the only one with a state that grows. Not drawn: rotary positions (part 7), which turn queries and keys before "
+            "they meet."
         ),
         source="Llama-3 70B",
     ),
