@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from kvtier.publish.documents import Sources, written
 from kvtier.publish.drawing import DARK, LIGHT, NARROW, WIDE, Canvas
 from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
 from kvtier.publish.pages import fonts
-from kvtier.publish.verdicts import slug
+from kvtier.publish.verdicts import ORDER, slug
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
 TAG = re.compile(r"<[^>]*>")
@@ -93,7 +94,8 @@ class Page:
         values = (self.num, self.bare, self.signed, self.unc, self.plus_minus, self.stated, self.both, self.printed, self.verdict)
         reading = (self.swept, self.has, self.value, self.grid, self.listing, self.keys)
         parts = (self.diagram, self.chart, self.retraction, self.finding, self.survival, self.part, self.papers, self.badge)
-        return {function.__name__: function for function in (*values, *reading, *parts)} | {
+        counting = (self.verdict_counts, self.retracted, self.label)
+        return {function.__name__: function for function in (*values, *reading, *parts, *counting)} | {
             "policy_name": series.title,
             "written": written,
             "labels": lambda: [(label, slug(label), MEANING[label]) for label in Label],
@@ -149,6 +151,10 @@ class Page:
     def value(self, key: str) -> float:
         """Full precision of a number, for the data of what a reader can move; it is never printed."""
         return self.facts.quote(key).value
+
+    def label(self, key: str) -> Label:
+        """Evidence class of a number, for its badge."""
+        return self.facts.quote(key).label
 
     def has(self, key: str) -> bool:
         """Whether the ledger has a key."""
@@ -343,6 +349,16 @@ class Page:
             text = Markup(self.environment.get_template(template).render())
         simulated = any(fact.label is Label.SIMULATED for fact in shown.values())
         return text + (Markup('<p class="standing-caveat">{}</p>').format(SIMULATION_CAVEAT) if simulated else Markup(""))
+
+    def verdict_counts(self) -> list[tuple[str, str, str, Markup]]:
+        """Each verdict that occurs: its word, its anchor, what it means, and how many of the published values have it."""
+        found = Counter(record["verdict"] for record in self.facts.claims.records.values())
+        shape = Markup('<span data-made-by="claims.json">{}</span>')
+        return [(verdict, slug(verdict), VERDICT_MEANING[verdict], shape.format(found[verdict])) for verdict in ORDER if found[verdict]]
+
+    def retracted(self) -> list[tuple[str, str]]:
+        """Every retracted quantity: the anchor of its box, and its name."""
+        return [(f"retraction-{slug(entry.id)}", entry.quantity) for entry in self.sources.retractions]
 
     # Papers
 
