@@ -204,8 +204,8 @@ DIAGRAMS = (
             'at α = 0.001, where touches add up as in LFU.'
         ),
         caption=(
-            "Curves are computed from the rule, each drawn to its own height; the touches are invented. Half-life: ln 0.5 / ln (1 "
-            "− α), in decode steps. The simulators decay by the turn, so there the same α fades over turns."
+            "Curves are computed from the rule, each drawn to its own height; the touches are invented. Half-life: ln 0.5 / "
+            "ln (1&nbsp;−&nbsp;α), in decode steps. The simulators decay by the turn, so there the same α fades over turns."
         ),
         source="the rule, no workload",
         limits="The touches are illustrative; the half-lives follow from α.",
