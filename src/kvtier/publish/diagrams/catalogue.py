@@ -11,7 +11,8 @@ from kvtier.publish.diagrams import Diagram
 
 
 def _order(number: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in number.split(".") if part.isdigit())
+    # Those of the appendix, then those that begin with the name of another page.
+    return not number[0].isdigit(), *(int(part) for part in number.split(".") if part.isdigit())
 
 
 def read() -> dict[str, Diagram]:

@@ -279,20 +279,20 @@ def state(canvas: Canvas) -> None:
         canvas.text(canvas.width, y, ["a cell is one of ", blocks, "; areas are to scale"], size=12, tone="muted", anchor="end")
     top = y + 12
     across, down = (64, 128) if narrow else (128, 64)
-    wide, tall = canvas.width, 256
+    wide, tall = canvas.width, 384 if narrow else 256
     cell, deep = wide / across, tall / down
     canvas.rect(0, top, wide, tall, fill="blue-tint", radius=0)
     grid = "".join(f"M{index * cell:.2f} {top:.2f}v{tall}" for index in range(1, across))
     grid += "".join(f"M0 {top + index * deep:.2f}h{wide:g}" for index in range(1, down))
     canvas.path(grid, bottom=top + tall, stroke="paper", thick=0.5)
     side = side_of(share.value / 100, wide, tall)
-    column, line = (9, 100) if narrow else (22, 32)
+    column, line = (9, 102) if narrow else (22, 32)
     spot = (column * cell, top + line * deep)
     canvas.rect(spot[0], spot[1], side, side, fill="ink", radius=0)
     # The magnifier: one block, enlarged, with the same square.
     zoom = 12.0
     lens_wide, lens_tall = cell * zoom, deep * zoom
-    x, lens = (96, top + 152) if narrow else (216, top + 80)
+    x, lens = (96, top + 232) if narrow else (216, top + 80)
     pad = 14
     frame = canvas.width - x + pad - 12 if narrow else 404
     canvas.rect(x - pad, lens - pad, frame, lens_tall + 2 * pad, fill="paper", stroke="muted")
@@ -353,7 +353,7 @@ def _legend(canvas: Canvas, y: float) -> None:
         canvas.path(circle(x, y - 4, r), bottom=y, fill=fill, stroke="ink", thick=1.5)
         canvas.text(x + 10, y, words, size=12.5, weight=weight)
     canvas.rect(starts[-1], y - 13, 10, 18, fill="faint", radius=1)
-    canvas.text(starts[-1] + 16, y, "interval", size=12.5)
+    canvas.text(starts[-1] + 16, y, "95 % interval", size=12.5)
 
 
 def persistence(canvas: Canvas) -> None:
@@ -486,7 +486,7 @@ DIAGRAMS = (
         'which is the score of one block of {{ stated("gqa.title.block_tokens") }} and {{ num("analytic.kv.llama3_70b.block_mib") }}. '
         'The {{ num("analytic.gqa.blocks") }} of a 128K context stand in one order by score; the coldest leaves first.',
         caption="A cell is a stream: the attention that the query heads of one KV head of one layer pay to the tokens of a block. Which "
-        "cell is the largest, drawn dark, is an example, and the bars are schematic.",
+        "cell is the largest is an example, and the bars are schematic.",
         source="Llama-3 70B",
         limits="Counts follow from the geometry of the model. No attention was measured or simulated.",
     ),
@@ -532,7 +532,7 @@ DIAGRAMS = (
         "{{ num('sim.rev2.e5.persistent.' ~ slug ~ '.hit') }}, Revision 3 {{ plus_minus('sim.rev3.e5.reset.' ~ slug ~ '.hit') }} and "
         "{{ plus_minus('sim.rev3.e5.persistent.' ~ slug ~ '.hit') }}, a gain of {{ plus_minus('sim.rev3.e5.gain.' ~ slug ~ '.hit') }}. "
         "{% endfor %}In Revision 3 LRU has {{ num('sim.rev3.e1.32.lru.hit') }}, the optimum {{ num('sim.rev3.e1.32.min.hit') }}.",
-        caption='Blocks read that were in HBM over blocks read, second half of the turns. Revision 2: {{ num("sim.rev2.e5.seeds") }}, as '
+        caption="Blocks read that were in HBM over blocks read, second half of the turns. Revision 2: one seed, as "
         'published. Revision 3: {{ num("sim.rev3.e5.seeds") }}; a gain is taken seed by seed, so its interval is narrower than those of '
         "its two ends. LRU and the optimum are of Revision 3. Those of Revision 2 may evict what they read, so it does not bound them.",
         source="zipf, HBM 32 GiB",
