@@ -148,6 +148,8 @@ def heatmap(canvas: Canvas) -> None:
     canvas.bracket(left + side - 6 * cell + 1, left + side - 1, foot + 5, depth=5)
     canvas.text(left + side, foot + 25, "recent", size=12.5, anchor="end")
     canvas.text(left + side / 2 - 12, foot + 25, "between: small, not zero", size=12.5, anchor="middle", tone="muted")
+    over = canvas.facts.num("analytic.attention.first.over_uniform")
+    canvas.text(left, foot + 46, ["in Diagram 6.1 the first tenth has ", over, " × uniform"], size=12.5, tone="muted")
     canvas.text(left + side / 2 - 12, foot - 30, "the newest position", size=12.5, weight=600, anchor="middle")
     if narrow:
         canvas.text(left + side, top + 48, "nothing: no position", size=12.5, tone="muted", anchor="end")
@@ -202,13 +204,12 @@ DIAGRAMS = (
         alt=(
             "A lower-triangular map: each row is a position that reads, each column one that is read, the area of a square its share "
             "of the row. Squares are large along the diagonal and in the first column, small between, absent above the diagonal. "
-            "Below, the last row as bars."
+            'Below, the last row as bars, and for comparison what Diagram 6.1 gives the first tenth: '
+            '{{ num("analytic.attention.first.over_uniform") }} times uniform attention.'
         ),
         caption=(
             "Drawn from a formula, an exponential of the distance plus one of the position, each row summing to one. Its constants "
-            "are chosen to be seen: unlike Diagram 6.1, which gives the first tenth "
-            '{{ num("analytic.attention.first.over_uniform") }} of a uniform share, this map has the anchor that the text of v6.0 '
-            "speaks of."
+            "are chosen to be seen: this map has the anchor that the text of v6.0 speaks of, and that the shares of Diagram 6.1 lack."
         ),
         source="a formula",
         limits="Illustrative: no attention was measured.",
