@@ -185,7 +185,7 @@ class Facts:
         return Both(self.published(claim, position if several else None), self.num(key or keys[position]))
 
 
-INPUTS = frozenset({Label.VENDOR, Label.TARGET})
+INPUTS = frozenset({Label.VENDOR, Label.LITERATURE, Label.TARGET})
 """Classes of what is put in. A figure of results has the class of its results: that a model has inputs is what its class says."""
 
 
