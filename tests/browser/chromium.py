@@ -31,6 +31,7 @@ PIECE_PX = 2_000
 """Most height of one screenshot: what a person can look at."""
 NARROW_PX = 600
 """Below this width a browser is a telephone's, whose scrollbar lies over the page and takes no width from it."""
+SCRIPT_S = 600
 RECORDER = """{
 window.__uncaught = [];
 const uncaught = (what) => window.__uncaught.push(String(what));
@@ -74,8 +75,9 @@ def started(profile: Path) -> Iterator[Browser]:
     options.add_experimental_option("perfLoggingPrefs", {"enableNetwork": True, "enablePage": False})
     chrome = webdriver.Chrome(options=options, service=Service(executable_path=driver))
     try:
-        # axe-core takes a minute for a page of ten thousand links.
-        chrome.set_script_timeout(300)
+        # axe-core takes a minute for a page of ten thousand links, and several where others work on the same host.
+        chrome.set_script_timeout(SCRIPT_S)
+        chrome.command_executor.client_config.timeout = SCRIPT_S + 30
         yield Browser(chrome, profile)
     finally:
         chrome.quit()
