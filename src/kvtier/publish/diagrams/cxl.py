@@ -126,6 +126,7 @@ def _topology_narrow(canvas: Canvas) -> None:
             dash="3 3",
             note="DRAM",
             pad=2,
+            size=13.5,
         )
         canvas.line(left + part / 2, 374, left + part / 2, 382, tone="muted")
         canvas.box(
@@ -139,6 +140,7 @@ def _topology_narrow(canvas: Canvas) -> None:
             dash="3 3",
             note="NVMe",
             pad=2,
+            size=13.5,
         )
     canvas.bracket(0, canvas.width, 436, depth=5)
     canvas.text(0, 460, [facts.stated("appendix.s10.endpoints")], size=12.5, weight=600)

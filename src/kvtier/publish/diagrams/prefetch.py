@@ -122,8 +122,9 @@ def budget(canvas: Canvas) -> None:
         long = moved.value * scale
         canvas.rect(left, y, long, 26, fill="blue", radius=0)
         canvas.rect(left, y, width - left, 26, stroke="muted", radius=0)
-        told = [moved, ", ", positions, ", ", blocks]
-        canvas.text(left + long + 10, y + 17.5, told, size=12.5)
+        # Blocks apart: v6.0 printed none, and a text that holds a published value is marked whole.
+        told = canvas.text(left + long + 10, y + 17.5, [moved, ", ", positions], size=12.5)
+        canvas.text(left + long + 10 + told, y + 17.5, [", ", blocks], size=12.5)
         if not narrow:
             canvas.text(width - 10, y + 17.5, [what, *links], size=12.5, tone="muted", anchor="end")
         y += 42 if narrow else 36
