@@ -24,6 +24,7 @@ from kvtier.publish.documents import Sources, written
 from kvtier.publish.drawing import DARK, LIGHT, NARROW, WIDE, Canvas
 from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
 from kvtier.publish.pages import fonts
+from kvtier.publish.pages.runs import runs
 from kvtier.publish.verdicts import ORDER, slug
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
@@ -97,6 +98,7 @@ class Page:
         counting = (self.verdict_counts, self.retracted, self.label)
         return {function.__name__: function for function in (*values, *reading, *parts, *counting)} | {
             "policy_name": series.title,
+            "runs": lambda: runs(self.facts),
             "written": written,
             "labels": lambda: [(label, slug(label), MEANING[label]) for label in Label],
             "verdicts": lambda: VERDICT_MEANING.items(),
