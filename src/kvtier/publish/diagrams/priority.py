@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kvtier.publish.diagrams import Diagram
 from kvtier.publish.drawing import Canvas, measure
+from kvtier.publish.facts import Fact
 
 SIGNALS = (
     ("recency", "Recency", "read lately", "blue-tint", "blue"),
@@ -32,16 +33,13 @@ BLOCKS = (
 )
 
 
-def priority(levels: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """Priority of a block: its signals, weighted."""
-    return sum(weight * levels[name] for name, weight in weights.items())
-
-
-def tier_of(score: float, cut_hbm: float, cut_pinned: float) -> str:
-    """Tier of a score by the two cuts; one on a cut belongs above it."""
-    if score >= cut_pinned:
+def place_of(block: Block, weights: Mapping[str, float], cuts: tuple[Fact, Fact]) -> str:
+    """Where the cuts put a block of the drawing; one on a cut goes to the nearer tier."""
+    score = sum(weight * block.levels[name] for name, weight in weights.items())
+    to_hbm, to_pinned = cuts
+    if score >= to_pinned.value:
         return "pinned HBM"
-    return "HBM" if score >= cut_hbm else "CXL"
+    return "HBM" if score >= to_hbm.value else "CXL"
 
 
 def _area(canvas: Canvas, x: float, y: float, wide: float, tall: float, block: Block, weights: Mapping[str, float]) -> None:
@@ -95,14 +93,16 @@ def components(canvas: Canvas) -> None:
         top = y + index * (row + 5)
         _area(canvas, x, top, side, row, block, weights)
         canvas.text(x + side + 16, top + 18, block.name, size=13, weight=600)
-        canvas.text(x + side + 16, top + 38, ["goes to ", tier_of(priority(block.levels, weights), cuts[0].value, cuts[1].value)], size=13)
+        canvas.text(x + side + 16, top + 38, ["goes to ", place_of(block, weights, cuts)], size=13)
     canvas.space(y + tall + 24)
 
 
-def _case(canvas: Canvas, x: float, y: float, wide: float, tall: float, block: Block, weights: Mapping[str, float], cuts: tuple) -> None:
+def _case(
+    canvas: Canvas, x: float, y: float, wide: float, tall: float, block: Block, weights: Mapping[str, float], cuts: tuple[Fact, Fact]
+) -> None:
     canvas.text(x, y - 8, block.short, size=12.5, weight=600)
     _area(canvas, x, y, wide, tall, block, weights)
-    canvas.text(x, y + tall + 17, ["→ ", tier_of(priority(block.levels, weights), cuts[0].value, cuts[1].value)], size=12.5)
+    canvas.text(x, y + tall + 17, ["→ ", place_of(block, weights, cuts)], size=12.5)
 
 
 TIERS = (
@@ -142,7 +142,7 @@ def thresholds(canvas: Canvas) -> None:
         canvas.rect(middle - edge / 2, y + side - edge, edge, edge, fill=tint, stroke=tone, radius=0)
         canvas.text(middle, y + side + 20, sizes[tier], size=13.5, weight=600, anchor="middle")
     canvas.text(left if narrow else places[1] + 8, y + 10 if not narrow else y - 12, "capacity, areas to scale", size=12, tone="muted")
-    y += side + 52
+    y += side + 60
     # What moving a cut does.
     told = (
         (cuts[0], "up: blocks leave HBM though it has room. Down: HBM fills, and the order of eviction decides."),
