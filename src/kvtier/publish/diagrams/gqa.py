@@ -108,7 +108,7 @@ def _field_narrow(canvas: Canvas, heads: int, layers: int, shared: int) -> Field
         x = left + head * column
         canvas.line(x + wide / 2, 46, x + wide / 2, 54, tone="faint")
         canvas.rect(x, 57, wide, 18, fill="blue-tint", radius=2)
-        canvas.text(x + wide / 2, 70, f"KV {head}", size=11, anchor="middle")
+        canvas.text(x + wide / 2, 70.5, f"KV {head}", size=12, anchor="middle")
     each = (wide + 1.5) / 4
     queries = [(left + head * column + (place % 4) * each, 26 + (place // 4) * 9) for head in range(heads) for place in range(shared)]
     canvas.path(boxes(queries, each - 1.5, 7), bottom=42, fill="faint", stroke="none")
@@ -181,7 +181,7 @@ def streams(canvas: Canvas) -> None:
 def ordering(canvas: Canvas) -> None:
     """The example's blocks, hot to cold, with where they lie; what leaves with the coldest and what stays of it."""
     facts, narrow = canvas.facts, canvas.narrow
-    tokens = facts.stated("gqa.why_blocks.context_tokens")
+    tokens = facts.stated("gqa.description.context_tokens")
     strip, long, bar, most = (0, 132, 156, 128) if narrow else (96, 156, 484, 188)
     row, top = (52, 44) if narrow else (36, 40)
     if narrow:
@@ -234,7 +234,7 @@ def _kept(canvas: Canvas, y: float) -> None:
         elif index:
             canvas.arrow(x - gap + 5, middle, x - 5, middle)
     note = "its score goes on where it stopped"
-    canvas.box(left, below, canvas.width - left, tall, "kept, under the block's identity", fill="ochre-tint", size=12.5, note=note)
+    canvas.box(left, below, canvas.width - left, tall, "kept, under the block's identity", fill="ochre-tint", size=13.5, note=note)
 
 
 # The state, to scale
@@ -244,9 +244,9 @@ def state(canvas: Canvas) -> None:
     """The bytes of a block's state, one cell each; then all states against all payload, as areas."""
     facts, narrow = canvas.facts, canvas.narrow
     fields: tuple[tuple[str, Fact, str], ...] = (
-        ("identity", facts.stated("gqa.description.identity_bytes"), "blue-tint"),
-        ("score", facts.stated("gqa.description.score_bytes"), "ochre-tint"),
-        ("last touch", facts.stated("gqa.description.timestamp_bytes"), "faint"),
+        ("identity", facts.stated("gqa.s3.identity_bytes"), "blue-tint"),
+        ("score", facts.stated("gqa.s3.score_bytes"), "ochre-tint"),
+        ("last touch", facts.stated("gqa.s3.timestamp_bytes"), "faint"),
         ("count", facts.stated("gqa.description.touch_count_bytes"), "faint"),
         ("reserved", facts.num("analytic.gqa.reserved_bytes_per_block"), "grey"),
     )
@@ -302,8 +302,8 @@ def state(canvas: Canvas) -> None:
     canvas.rect(x, lens, side * zoom, side * zoom, fill="ink", radius=0)
     words = x + lens_wide + 14
     if narrow:
-        canvas.text(words, lens + 8, ["state of all: ", total], size=12.5, weight=600)
-        canvas.text(words, lens + 24, "in one block, enlarged", size=12, tone="muted")
+        canvas.text(words, lens + lens_tall / 2 - 4, ["state of all: ", total], size=12.5, weight=600)
+        canvas.text(words, lens + lens_tall / 2 + 12, "in one block, enlarged", size=12, tone="muted")
     else:
         canvas.text(words, lens + lens_tall / 2 - 6, ["The state of all blocks together: ", total], weight=600)
         told = ["drawn inside one block, enlarged; ", share, " of the field"]
@@ -480,11 +480,12 @@ DIAGRAMS = (
         "gqa_streams",
         "From query heads to one score a block",
         streams,
-        alt='In every layer {{ stated("gqa.title.query_heads") }} of queries share {{ stated("gqa.title.kv_heads") }} of keys and values, '
-        '{{ num("analytic.gqa.queries_per_kv_head") }} queries each. Over {{ stated("gqa.title.layers") }} that makes '
+        alt='In every layer {{ stated("gqa.description.query_heads") }} of queries share {{ stated("gqa.description.kv_heads") }} of keys '
+        'and values, {{ num("analytic.gqa.queries_per_kv_head") }} queries each. Over {{ stated("gqa.description.layers") }} that makes '
         '{{ num("analytic.gqa.score_streams") }} score streams, drawn as a field of small cells. All cells fold into one, the largest, '
-        'which is the score of one block of {{ stated("gqa.title.block_tokens") }} and {{ num("analytic.kv.llama3_70b.block_mib") }}. '
-        'The {{ num("analytic.gqa.blocks") }} of a 128K context stand in one order by score; the coldest leaves first.',
+        'which is the score of one block of {{ stated("gqa.description.block_tokens") }} and '
+        '{{ num("analytic.kv.llama3_70b.block_mib") }}. The {{ num("analytic.gqa.blocks") }} of a 128K context stand in one order by '
+        "score; the coldest leaves first.",
         caption="A cell is a stream: the attention that the query heads of one KV head of one layer pay to the tokens of a block. Which "
         "cell is the largest is an example, and the bars are schematic.",
         source="Llama-3 70B",
@@ -525,7 +526,7 @@ DIAGRAMS = (
     Diagram(
         "gqa.4",
         "gqa_persistence",
-        "What keeping the state buys, published and corrected",
+        "What keeping the state buys",
         persistence,
         alt="Hit rate with the state dropped at eviction, then kept. {% for slug, name in [('lfu', 'LFU'), ('ema001', 'EMA 0.01'), "
         "('ema015', 'EMA 0.15')] %}{{ name }}: Revision 2 {{ num('sim.rev2.e5.reset.' ~ slug ~ '.hit') }} and "
