@@ -323,8 +323,8 @@ class Page:
             Markup("<dt>{}</dt><dd>{}</dd>").format(head, self.told(text, where))
             for head, text in (("Rested on", entry.rested_on), ("Contradicted by", entry.contradicted_by), ("Instead", entry.replaced_by))
         )
-        shape = '<aside class="retraction" id="retraction-{0}" aria-labelledby="retraction-{0}-title"><h4 id="retraction-{0}-title">'
-        shape += '<span class="stamp">Retracted</span> {1}</h4><p class="values">{2}</p><dl>{3}</dl></aside>'
+        shape = '<div class="retraction" role="note" id="retraction-{0}" aria-labelledby="retraction-{0}-title"><h4 id="retraction-{0}-title">'
+        shape += '<span class="stamp">Retracted</span> {1}</h4><p class="values">{2}</p><dl>{3}</dl></div>'
         return Markup(shape).format(slug(name), entry.quantity, values, Markup("").join(told))
 
     def finding(self, name: str) -> Markup:
@@ -332,8 +332,8 @@ class Page:
         found = next((found for found in self.sources.findings if found.id == name), None)
         if found is None:
             raise InputError("findings", name, "no such finding", "D1 and on")
-        shape = '<aside class="finding" id="finding-{0}" aria-labelledby="finding-{0}-title"><h4 id="finding-{0}-title">'
-        shape += '<span class="stamp">Found here · {1}</span> {2}</h4><p>{3}</p></aside>'
+        shape = '<div class="finding" role="note" id="finding-{0}" aria-labelledby="finding-{0}-title"><h4 id="finding-{0}-title">'
+        shape += '<span class="stamp">Found here · {1}</span> {2}</h4><p>{3}</p></div>'
         return Markup(shape).format(slug(name), name, found.title, self.told(found.shows, f"finding {name}"))
 
     def survival(self) -> Markup:
