@@ -329,7 +329,7 @@ class Canvas:
         """A flat bracket over or under a stretch from `x1` to `x2`; its feet are at `y`."""
         back = y - depth if up else y + depth
         d = f"M{_number(x1)} {_number(y)}V{_number(back)}H{_number(x2)}V{_number(y)}"
-        self.path(d, bottom=max(y, back))
+        self.path(d, bottom=max(y, back), stroke=tone)
 
     @property
     def marks(self) -> str:
