@@ -58,6 +58,7 @@ rule tabulate_attention:
         gqa_blocks="{results}/analytic/gqa_blocks.csv",
         rope_frequencies="{results}/analytic/rope_frequencies.csv",
         rope="{results}/analytic/rope.csv",
+        rope_curve="{results}/analytic/rope_curve.csv",
         attention_density="{results}/analytic/attention_density.csv",
         softmax="{results}/analytic/softmax.csv",
         numbers="{results}/numbers/tabulate_attention.json",

@@ -104,3 +104,94 @@ rule draw_throughput_by_context:
         "Figure: simulator throughput against context length"
     script:
         "../scripts/draw_throughput_by_context.py"
+
+
+rule draw_alphas_by_revision:
+    """Hit rate against EMA alpha, Revision 2 beside Revision 3 and its optimum (e2). Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_alphas_by_revision"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("alphas_by_revision"),
+    log:
+        "{results}/logs/draw_alphas_by_revision.log",
+    message:
+        "Figure: hit rate against EMA alpha, two revisions"
+    script:
+        "../scripts/draw_alphas_by_revision.py"
+
+
+rule draw_workloads_by_revision:
+    """Hit rate on three workloads, Revision 2 beside Revision 3 and its optimum (e3). Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_workloads_by_revision"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("workloads_by_revision"),
+    log:
+        "{results}/logs/draw_workloads_by_revision.log",
+    message:
+        "Figure: hit rate on three workloads, two revisions"
+    script:
+        "../scripts/draw_workloads_by_revision.py"
+
+
+rule draw_policies_at_budget:
+    """Hit rate of every policy at one budget of Revision 3, under the optimum. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_policies_at_budget"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("policies_at_budget"),
+    log:
+        "{results}/logs/draw_policies_at_budget.log",
+    message:
+        "Figure: policies at one budget"
+    script:
+        "../scripts/draw_policies_at_budget.py"
+
+
+rule draw_ablation:
+    """Single and joint gains of six mechanisms in Revision 3. Evidence: Simulated (provisional)."""
+    input:
+        code=code_of("draw_ablation"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("ablation"),
+    log:
+        "{results}/logs/draw_ablation.log",
+    message:
+        "Figure: single and joint gains"
+    script:
+        "../scripts/draw_ablation.py"
+
+
+rule draw_move_or_regenerate:
+    """Moving a KV block against regenerating it, under stated bandwidths and MFU. Evidence: Analytical model."""
+    input:
+        code=code_of("draw_move_or_regenerate"),
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("move_or_regenerate"),
+    log:
+        "{results}/logs/draw_move_or_regenerate.log",
+    message:
+        "Figure: moving against regenerating"
+    script:
+        "../scripts/draw_move_or_regenerate.py"
+
+
+rule draw_rope_bound:
+    """Bound on a rotary inner product by distance, two bases. Evidence: Analytical model."""
+    input:
+        code=code_of("draw_rope_bound"),
+        curve=rules.tabulate_attention.output.rope_curve,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("rope_bound"),
+    log:
+        "{results}/logs/draw_rope_bound.log",
+    message:
+        "Figure: rotary bound by distance"
+    script:
+        "../scripts/draw_rope_bound.py"

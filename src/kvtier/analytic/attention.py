@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cmath
 import math
+from functools import cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -76,6 +78,11 @@ def block_count(tokens: int, block_tokens: int) -> int:
     return -(-tokens // block_tokens)
 
 
+@cache
+def _frequencies(head_dim: int, base: float) -> tuple[float, ...]:
+    return tuple(float(base) ** (-2.0 * pair / head_dim) for pair in range(head_dim // 2))
+
+
 def rope_frequencies(head_dim: int, base: float) -> NDArray[np.float64]:
     """Rotation of each pair of elements per position [rad]: θ_i = base^(−2i/d).
 
@@ -98,7 +105,7 @@ def rope_frequencies(head_dim: int, base: float) -> NDArray[np.float64]:
     """
     if head_dim <= 0 or head_dim % 2 or not base > 1:
         raise ValueError(f"need an even head_dim > 0 and base > 1, got {head_dim} and {base}")
-    return np.array([float(base) ** (-2.0 * pair / head_dim) for pair in range(head_dim // 2)])
+    return np.array(_frequencies(head_dim, base))
 
 
 def rope_rotate(vector: ArrayLike, position: int, base: float) -> NDArray[np.complex128]:
@@ -156,7 +163,8 @@ def rope_envelope(distance: int, head_dim: int, base: float) -> float:
     here. It is neither monotone nor does it tend to zero: |S_1| is 1 at every distance, and phases that are almost periodic
     come back. It bounds what a score can be, given the content (:func:`rope_bound`), and says nothing about what it is.
     """
-    lengths = [abs(complex(partial)) for partial in rope_partial_sums(distance, head_dim, base)]
+    # The sums of rope_partial_sums, without an array for each of many distances.
+    lengths = [abs(partial) for partial in accumulate(cmath.rect(1.0, distance * theta) for theta in _frequencies(head_dim, base))]
     return math.fsum(lengths) / sum(range(1, len(lengths) + 1))
 
 

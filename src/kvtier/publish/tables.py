@@ -61,6 +61,19 @@ DECODE_FITS = Table(
 )
 """One row a fit of step time over KV size."""
 
+ROPE_CURVE = Table(
+    "RoPE curve",
+    {
+        "base": pl.Float64(),
+        "first_tokens": pl.Int64(),
+        "last_tokens": pl.Int64(),
+        "mean": pl.Float64(),
+        "lowest": pl.Float64(),
+        "highest": pl.Float64(),
+    },
+)
+"""One row a base and run of distances, both ends inside: the shape of the distance bound, 1 at distance 0."""
+
 THROUGHPUT = Table(
     "throughput",
     {

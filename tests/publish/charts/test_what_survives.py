@@ -1,7 +1,7 @@
 import pytest
 
 from kvtier.errors import InputError
-from kvtier.publish import render
+from kvtier.publish import dots, render
 from kvtier.publish.charts import what_survives
 from kvtier.publish.ledger import Ledger
 
@@ -43,7 +43,7 @@ def test_only_revision_3_has_intervals(effects):
 
 
 def test_axis_holds_all_that_is_drawn_in_whole_tens(effects):
-    assert what_survives.domain(draw(effects).drawn) == (-30.0, 40.0)
+    assert dots.domain(draw(effects).drawn, "points") == (-30.0, 40.0)
 
 
 def test_a_missing_effect_is_refused(effects):

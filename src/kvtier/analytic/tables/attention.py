@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -51,6 +52,22 @@ ROPE_FREQUENCIES = Table(
 
 ROPE = Table("RoPE envelope", {"base": pl.Float64(), "distance_tokens": pl.Int64(), "envelope": pl.Float64()})
 """Shape of the distance bound, 1 at distance 0."""
+
+ROPE_CURVE = Table(
+    "RoPE curve",
+    {
+        "base": pl.Float64(),
+        "first_tokens": pl.Int64(),
+        "last_tokens": pl.Int64(),
+        "mean": pl.Float64(),
+        "lowest": pl.Float64(),
+        "highest": pl.Float64(),
+    },
+)
+"""The same envelope over runs of neighbouring distances, both ends inside: it jumps from one distance to the next."""
+
+CURVE_TOKENS, CURVE_RUNS = 10_000, 16
+"""Where the drawn curve ends [tokens], and its runs in a decade."""
 
 ATTENTION_DENSITY = Table(
     "attention density",
@@ -151,6 +168,19 @@ def attention_density(platform: StatedInputs) -> pl.DataFrame:
     return ATTENTION_DENSITY.check(pl.DataFrame(rows))
 
 
+def rope_curve(model: ModelGeometry, platform: StatedInputs) -> pl.DataFrame:
+    """``ROPE_CURVE`` from 1 to `CURVE_TOKENS`, in runs that are even on a logarithmic axis: to be drawn, not to be quoted."""
+    ends = range(round(CURVE_RUNS * math.log10(CURVE_TOKENS)) + 1)
+    starts = [*sorted({math.ceil(10 ** ((end - 0.5) / CURVE_RUNS)) for end in ends}), CURVE_TOKENS + 1]
+    rows = []
+    for base in rope_bases(model, platform):
+        for start, following in pairwise(starts):
+            values = [attention.rope_envelope(distance, model.head_dim, base) for distance in range(start, following)]
+            found = {"mean": math.fsum(values) / len(values), "lowest": min(values), "highest": max(values)}
+            rows.append({"base": base, "first_tokens": start, "last_tokens": following - 1, **found})
+    return ROPE_CURVE.check(pl.DataFrame(rows))
+
+
 def softmax_example(platform: StatedInputs) -> pl.DataFrame:
     """``SOFTMAX`` of the example's scores."""
     scores = np.asarray(platform.value("softmax_scores"), dtype=np.float64)
@@ -176,6 +206,7 @@ def build(
         "gqa_blocks": gqa_blocks(platform),
         "rope_frequencies": rope_frequencies(model, platform),
         "rope": rope(model, platform, distances_tokens),
+        "rope_curve": rope_curve(model, platform),
         "attention_density": attention_density(platform),
         "softmax": softmax_example(platform),
     }

@@ -118,7 +118,8 @@ def ends(last: pl.DataFrame, ledger: Ledger, span: tuple[float, float], layout: 
 
 def heads(points: pl.DataFrame, span: tuple[float, float], layout: theme.Layout) -> list[alt.Chart]:
     """Names of the simulators, each over the first points of its lines."""
-    first = points.filter(pl.col("context_tokens") == points["context_tokens"].min())
+    # The lines rise or fall under a name: it stands over the first two of their points.
+    first = points.filter(pl.col("context_tokens").is_in(points["context_tokens"].unique().sort()[:2].to_list()))
     low, high = (math.log10(end) for end in span)
     found = []
     for side, name in NAMES.items():

@@ -1,0 +1,13 @@
+"""Figure: single and joint gains."""
+
+from functools import partial
+
+from kvtier.jobs import reporting
+from kvtier.publish import render
+from kvtier.publish.charts import ablation
+from kvtier.publish.ledger import Ledger
+
+if __name__ == "__main__":
+    with reporting(snakemake):
+        ledger = Ledger.read(snakemake.input.numbers)
+        render.write(partial(ablation.draw, ledger), **dict(snakemake.output.items()))
