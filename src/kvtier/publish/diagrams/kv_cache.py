@@ -103,7 +103,7 @@ def organization(canvas: Canvas) -> None:
 
 def on_paper(canvas: Canvas, x: float, y: float, words: Words, *, size: float = 13, weight: int = 400, tone: str = "ink") -> None:
     """Words on a strip of paper, which keeps lines off them and off what underlines them."""
-    canvas.rect(x - 3, y - 12, measure(plain(words), size, weight) + 6, 18, fill="paper", radius=0)
+    canvas.rect(x - 3, y - 12, measure(plain(words), size, weight) + 4, 18, fill="paper", radius=0)
     canvas.text(x, y, words, size=size, weight=weight, tone=tone)
 
 

@@ -169,7 +169,7 @@ def budget(canvas: Canvas) -> None:
 
 DIAGRAMS = (
     Diagram(
-        "4.1", "prefill_and_decode", "Two phases: the same bytes, other work", comparison,
+        "4.1", "prefill_and_decode", "Two phases: the same bytes, different work", comparison,
         alt=(
             'Prefill of a prompt of 8K moves {{ num("analytic.phase.prefill.8k.moved_gb") }}, weights and the KV that it writes, and '
             'computes {{ num("analytic.phase.prefill.8k.tflop") }}: every query meets all keys up to its own, a full triangle. Decode of '
