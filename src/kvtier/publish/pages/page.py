@@ -268,7 +268,7 @@ class Page:
                 drawn.append(Markup('<div class="drawing {}">{}</div>').format(layout, Markup(canvas.svg(alt))))
             caption = self.told(diagram.caption, where)
         label, limits = label_of(shown), limits_of(diagram, shown)
-        name = f"Diagram {number}" if number[0].isdigit() else "Figure"
+        name = f"Diagram {number}" if number[0].isdigit() else f"Figure {number.rpartition('.')[2]}" if "." in number else "Figure"
         return self._figure(
             anchor(number), name, diagram.title, label, diagram.source, limits, Markup("\n").join(drawn), caption, Markup("")
         )
