@@ -18,6 +18,7 @@
     made.textContent = text;
     return made;
   };
+  const absent = (text) => element("span", { class: "absent" }, text);
   const signed = (text) => (/[1-9]/.test(text) && !text.startsWith("−") ? `+${text}` : text);
   // A number of the ledger with its interval, where it has one, as one link to its papers.
   const quoted = (key, shape = (text) => text) => {
@@ -75,7 +76,7 @@
     answer("sequences", printed(formulas.wholeContexts(Math.round(Number(data.regionGb) * GB), bytes), 0));
     // Of the weights beside a cache in another format the ledger says nothing.
     const stated = weightsGb && format.value === "fp16";
-    answer("crossover", stated ? printed(formulas.crossoverTokens(Math.round(Number(weightsGb) * GB), perToken), 0, "tokens") : "weights not stated");
+    answer("crossover", stated ? printed(formulas.crossoverTokens(Math.round(Number(weightsGb) * GB), perToken), 0, "tokens") : absent("weights not stated"));
   });
 
   widget("transfer", ({ data, control, answer, shows }) => () => {
@@ -145,9 +146,9 @@
       for (const one of by) for (const option of control(one).options) option.disabled = !find({ ...wanted, [one]: option.value });
       const run = find(wanted);
       answer("hit", ...quoted(run.hit));
-      answer("margin", ...(run.margin ? quoted(run.margin, signed) : [ITSELF[run.policy] ?? "not computed"]));
-      answer("regret", ...(run.regret ? quoted(run.regret) : [ITSELF[run.policy] ?? (run.revision === "2" ? "no optimum" : "not computed")]));
-      for (const one of ["lru", "optimum"]) answer(one, ...(run[one] ? quoted(run[one]) : ["not computed"]));
+      answer("margin", ...(run.margin ? quoted(run.margin, signed) : [absent(ITSELF[run.policy] ?? "not computed")]));
+      answer("regret", ...(run.regret ? quoted(run.regret) : [absent(ITSELF[run.policy] ?? "not computed")]));
+      for (const one of ["lru", "optimum"]) answer(one, ...(run[one] ? quoted(run[one]) : [absent("not computed")]));
       answer("from", `experiment ${run.experiment}`.replace("experiment policy family", "the policy family").replace("experiment grid", "the grid"));
     };
   });
