@@ -114,10 +114,11 @@ def scaling(canvas: Canvas) -> None:
     for context, claim in CONTEXTS:
         key = f"analytic.kv.llama3_70b.{context}.gb"
         rows.append((context.upper(), facts.both(claim, key=key) if claim else facts.num(key), False))
-    weights = facts.num("analytic.hbm.weights_gb")
+    weights = facts.both("appendix.s03.weights", key="analytic.hbm.weights_gb")
     rows.insert(3, ("", weights, True))
     crossing = facts.both("appendix.s10.crossover")
-    hbm, left_for_kv = facts.num("analytic.hbm.capacity_gb"), facts.num("analytic.hbm.kv_gb")
+    hbm = facts.stated("appendix.s03.hbm")
+    left_for_kv = facts.both("appendix.s03.hbm_kv", key="analytic.hbm.kv_gb")
     left, room = (48, 64) if narrow else (112, 76)
     scale = (canvas.width - left - room) / max(row[1].value for row in rows)
     top, tall, gap = 76, 20, 14
@@ -174,11 +175,11 @@ DIAGRAMS = (
             'KV of one sequence: {% for context in ["4k", "32k", "128k", "512k", "1m"] %}{{ context.upper() }} tokens '
             '{{ num("analytic.kv.llama3_70b." ~ context ~ ".gb") }}{{ ", " if not loop.last else "." }}{% endfor %} It is as large as the '
             'weights, {{ num("analytic.hbm.weights_gb") }}, at {{ both("appendix.s10.crossover") }}. A device has '
-            '{{ num("analytic.hbm.capacity_gb") }} of HBM, of which {{ num("analytic.hbm.kv_gb") }} is left for KV.'
+            '{{ stated("appendix.s03.hbm") }} of HBM, of which {{ both("appendix.s03.hbm_kv", key="analytic.hbm.kv_gb") }} is left for KV.'
         ),
         caption=(
             'GB are decimal. Left for KV: HBM less {{ num("analytic.hbm.weights_gb") }} of weights and '
-            '{{ num("analytic.hbm.activations_gb") }} '
+            '{{ stated("appendix.s03.activations") }} '
             "of activations. One sequence alone: two of 128K do not fit."
         ),
         source="Llama-3 70B, B200",

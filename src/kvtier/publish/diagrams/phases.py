@@ -121,12 +121,8 @@ def comparison(canvas: Canvas) -> None:
 def budget(canvas: Canvas) -> None:
     """What one decode step reads, what of it a tier could have to carry, and three rates to one scale."""
     facts, narrow = canvas.facts, canvas.narrow
-    weights, kv, reads = (
-        facts.stated("appendix.s03.bytes_per_element"),
-        facts.both("appendix.s04.kv_128k"),
-        facts.both("appendix.s04.reads"),
-    )
-    weights = facts.num("analytic.hbm.weights_gb")
+    weights = facts.both("appendix.s04.weights", key="analytic.hbm.weights_gb")
+    kv, reads = facts.both("appendix.s04.kv_128k"), facts.both("appendix.s04.reads")
     canvas.text(0, 14, ["Read for one token at 128K: ", reads], weight=600)
     long = canvas.width * weights.value / (weights.value + kv.value)
     canvas.box(0, 26, long - 1, 36, ["weights ", weights], fill="grey", stroke="muted", radius=1)
