@@ -323,7 +323,9 @@ class Page:
             Markup("<dt>{}</dt><dd>{}</dd>").format(head, self.told(text, where))
             for head, text in (("Rested on", entry.rested_on), ("Contradicted by", entry.contradicted_by), ("Instead", entry.replaced_by))
         )
-        shape = '<div class="retraction" role="note" id="retraction-{0}" aria-labelledby="retraction-{0}-title"><h4 id="retraction-{0}-title">'
+        shape = (
+            '<div class="retraction" role="note" id="retraction-{0}" aria-labelledby="retraction-{0}-title"><h4 id="retraction-{0}-title">'
+        )
         shape += '<span class="stamp">Retracted</span> {1}</h4><p class="values">{2}</p><dl>{3}</dl></div>'
         return Markup(shape).format(slug(name), entry.quantity, values, Markup("").join(told))
 
