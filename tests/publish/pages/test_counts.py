@@ -16,7 +16,7 @@ def test_every_claim_is_counted_once(page: Page):
 def test_every_retracted_quantity_leads_to_its_box(page: Page):
     for entry, (place, quantity) in zip(page.sources.retractions, page.retracted(), strict=True):
         assert quantity == entry.quantity
-        assert re.search(rf'<aside class="retraction" id="{place}"', page.retraction(entry.id))
+        assert re.search(rf'<div class="retraction" role="note" id="{place}"', page.retraction(entry.id))
 
 
 def test_a_class_is_that_of_the_ledger(page: Page):
