@@ -50,7 +50,7 @@ def _link(element: ElementTree.Element, keys: Collection[str], where: str) -> di
 def _attributes(element: ElementTree.Element, layout: Layout, where: str) -> dict[str, str]:
     kept = {}
     for name, value in element.attrib.items():
-        if "style" in name:
+        if name == "style":
             raise InputError(where, name, value, "presentation attributes: a style sheet hides colours")
         if name in COLOURED:
             kept[name] = _colour(value, where)

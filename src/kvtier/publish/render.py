@@ -118,7 +118,7 @@ def write(
     picture: str | Path,
     specification: str | Path,
     data: str | Path,
-    page: str | Path | None = None,
+    page: str | Path,
 ) -> None:
     """Write the four files of a figure; each is complete or absent.
 
@@ -129,7 +129,7 @@ def write(
     picture, specification, data : str or Path
         What is published: SVG, Vega-Lite and CSV.
     page : str or Path
-        JSON file of :func:`page_form`, where one is wanted.
+        JSON file of :func:`page_form`.
     """
     figure, narrow = draw(theme.WIDE), draw(theme.NARROW)
     vega_lite = spec(figure)
@@ -137,5 +137,4 @@ def write(
     write_atomically(data, figure.drawn.write_csv())
     write_atomically(specification, json.dumps(vega_lite, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_atomically(picture, drawing)
-    if page:
-        write_atomically(page, json.dumps(shown, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(page, json.dumps(shown, indent=1, ensure_ascii=False) + "\n")

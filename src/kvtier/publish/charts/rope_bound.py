@@ -128,12 +128,11 @@ def draw(table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -
         raise InputError(table, "column base", f"{len(bases)} bases", f"{len(STYLES)} at most")
     placed = axes(points)
     quoted = points.filter(pl.col("key").is_not_null())
-    last = [points.filter((pl.col("mark") == "curve") & (pl.col("base") == base)).row(-1, named=True) for base in bases]
     ends = [quoted.filter(pl.col("base") == base).row(-1, named=True)["key"] for base in bases]
     names = [f"Base {base:,.0f}" for base in bases]
     said = (
-        f"base {base:,.0f}: "
-        + "; ".join(f"{distance:,.0f} tokens {ledger[key].bare}" for key, distance in rows.select("key", "distance_tokens").iter_rows())
+        f"Base {base:,.0f}, "
+        + "; ".join(f"{distance:,.0f}: {ledger[key].bare}" for key, distance in rows.select("key", "distance_tokens").iter_rows())
         for (base,), rows in quoted.group_by("base", maintain_order=True)
     )
     return theme.Figure(
@@ -148,7 +147,7 @@ def draw(table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -
             "Dashed: the base that the package prints; full: that of the model. "
             "Keys: analytic.rope.base<base>.envelope.<distance>"
         ),
-        alt=f"Line chart with a logarithmic axis: bound on the rotary inner product by distance. {'. '.join(said)}.",
+        alt=f"Line chart with a logarithmic axis: bound on the rotary inner product by distance in tokens. {'. '.join(said)}.",
         quotes=[ledger[key] for key in quoted["key"]],
         drawn=points,
         layers=[
@@ -156,7 +155,7 @@ def draw(table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WIDE) -
             *(mark for rank, base in enumerate(bases) for mark in notes(base, rank, points, ledger, placed, layout)),
             *theme.end_labels(
                 [layout.label(name, ledger[key]) for name, key in zip(names, ends, strict=True)],
-                [row["share"] for row in last],
+                [ledger[key].value for key in ends],
                 [style.colour for style in STYLES[: len(bases)]],
                 DOMAIN,
                 (WIDTHS[layout], layout.height),
