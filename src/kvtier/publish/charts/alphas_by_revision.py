@@ -19,7 +19,7 @@ DOMAIN = (0.0, 80.0)
 """Room over the highest rate for the words on it [%]."""
 
 SIZES = {theme.WIDE: (208, 230), theme.NARROW: (194, 210)}
-GAPS = {theme.WIDE: (0, 164), theme.NARROW: (50, 0)}
+GAPS = {theme.WIDE: (0, 164), theme.NARROW: (60, 0)}
 
 
 def drawn(ledger: Ledger) -> pl.DataFrame:

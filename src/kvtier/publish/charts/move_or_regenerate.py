@@ -53,7 +53,8 @@ def drawn(ledger: Ledger) -> pl.DataFrame:
 
 def place(column: str, layout: theme.Layout) -> alt.X:
     """Time, a tick a decade, each in its own unit."""
-    label = "datum.value < 0.001 ? format(datum.value * 1e6, '~g') + ' µs' : format(datum.value * 1e3, '~g') + ' ms'"
+    micro, milli = (f"format(datum.value / {unit}, '~g') + ' {name}'" for unit, name in ((MICRO, "µs"), (MILLI, "ms")))
+    label = f"datum.value < {MILLI} ? {micro} : {milli}"
     decades = [10.0**power for power in range(*POWERS)]
     return alt.X(
         f"{column}:Q",

@@ -33,7 +33,7 @@ def swept(ledger: Ledger) -> tuple[list[str], list[str]]:
     both = [{(found["workload"], found["policy"]) for found in ledger.matches(pattern.format(revision))} for revision in (OLD, NEW)]
     workloads, policies = (sorted({run[part] for run in both[0] & both[1]}, key=series.order) for part in (0, 1))
     if not workloads:
-        raise InputError(ledger.source, pattern.format("<n>"), "no key in both revisions", "rates of Revisions 2 and 3")
+        raise InputError(ledger.source, pattern.format("<n>"), "no key in both revisions", "rates of both")
     return workloads, policies
 
 
