@@ -39,6 +39,8 @@ class Card:
         What can be had of it: name and path from the gallery's folder.
     words : str
         What a search looks through besides the title.
+    chart : str
+        Name of a chart, whose own code put its words together; empty for a diagram.
     """
 
     title: str
@@ -50,6 +52,7 @@ class Card:
     home: str
     files: tuple[tuple[str, str], ...]
     words: str
+    chart: str = ""
 
 
 def homes() -> dict[str, tuple[int, str]]:
@@ -85,6 +88,17 @@ def cards(page: Page) -> list[Card]:
         shape = Markup('<svg role="group" aria-label="{}" {}')
         drawing = shape.format(chart["alt"], Markup(chart["narrow"].partition("<svg ")[2]))
         found.append(
-            Card(chart["title"], Label(chart["label"]), chart["source"], chart["alt"], drawing, part, home, files, " ".join(chart["keys"]))
+            Card(
+                chart["title"],
+                Label(chart["label"]),
+                chart["source"],
+                chart["alt"],
+                drawing,
+                part,
+                home,
+                files,
+                " ".join(chart["keys"]),
+                name,
+            )
         )
     return sorted(found, key=lambda card: (card.part or 99, card.home))

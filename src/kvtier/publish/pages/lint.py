@@ -31,12 +31,16 @@ class _Reader(HTMLParser):
     def _is(self, name: str) -> bool:
         return any(name in attributes.get("class", "").split() for _, attributes in self.open)
 
+    def _made(self) -> bool:
+        """Whether the words come from a chart's own code, from its table and the ledger."""
+        return any("data-made-by" in attributes for _, attributes in self.open)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
         if tag in BLOCKS:
             self._flush()
         for name in ("alt", "aria-label", "title", "placeholder"):
-            if attributes.get(name) and tag != "svg":
+            if attributes.get(name) and tag != "svg" and not self._made():
                 self.typed.append((self._where(), attributes[name]))
         if tag not in VOID:
             self.open.append((tag, attributes))
@@ -59,7 +63,7 @@ class _Reader(HTMLParser):
             self._line += data
         if self._is("n") or self._is("anchor"):
             return
-        if self._is("num") or any("data-made-by" in attributes for _, attributes in self.open):
+        if self._is("num") or self._made():
             # A value stands between words: what touches it must not join into another number.
             self._block += " \ue000 "
         else:

@@ -223,7 +223,7 @@ class Page:
     @staticmethod
     def badge(label: str, source: str = "") -> Markup:
         """An evidence class as a badge."""
-        return Markup('<span class="badge {}">{}</span>').format(slug(label), f"{label} · {source}" if source else str(label))
+        return Markup('<span class="badge {}">{}</span>').format(slug(label), Markup("{} · {}").format(label, source) if source else label)
 
     def told(self, text: str, where: str) -> Markup:
         """A text with values by key, filled."""
@@ -281,18 +281,21 @@ class Page:
         for key in chart["keys"]:
             self.facts.num(key)
         drawn = [
-            Markup('<div class="drawing {}"><svg role="group" aria-label="{}" {}</div>').format(
-                layout, chart["alt"], Markup(chart[layout].partition("<svg ")[2])
+            Markup('<div class="drawing {}" data-made-by="{}"><svg role="group" aria-label="{}" {}</div>').format(
+                layout, name, chart["alt"], Markup(chart[layout].partition("<svg ")[2])
             )
             for layout in ("wide", "narrow")
         ]
-        caption = Markup('<span data-made-by="{}">{}</span>').format(name, chart["caption"])
-        data = self._data(chart)
+        # Words that the chart's own code has put together, from its table and the ledger.
+        told = {
+            field: Markup('<span data-made-by="{}">{}</span>').format(name, chart[field]) if chart[field] else Markup("")
+            for field in ("title", "source", "caveat", "caption")
+        }
+        identity, called = (anchor(number), f"Diagram {number}") if number else (f"figure-{slug(name)}", "Figure")
+        label, body = Label(chart["label"]), Markup("\n").join(drawn)
         return self._figure(
-            anchor(number) if number else f"figure-{slug(name)}",
-            f"Diagram {number}" if number else "Figure",
-            title or chart["title"], Label(chart["label"]), chart["source"], chart["caveat"], Markup("\n").join(drawn), caption, data,
-        )  # fmt: skip
+            identity, called, title or told["title"], label, told["source"], told["caveat"], body, told["caption"], self._data(chart)
+        )
 
     def _data(self, chart: Mapping[str, Any]) -> Markup:
         """The rows behind a chart: the number of each row with its interval, beside what tells the row apart."""
@@ -304,6 +307,9 @@ class Page:
         place = {column: index for index, column in enumerate(chart["columns"])}
         rows = []
         for row in chart["rows"]:
+            # Points between the numbers, that a curve is drawn through.
+            if "key" in place and row[place["key"]] is None:
+                continue
             about = ["" if row[place[column]] is None else _cell(row[place[column]]) for column in told]
             rows.append([*about, link(self.facts.num(row[place["key"]], "plus_minus")) if "key" in place else ""])
         head = [column.replace("_", " ") for column in told]
@@ -368,12 +374,17 @@ class Page:
 
     def papers(self) -> Markup:
         """What the page's script shows of each value: of numbers and claims that the page uses, and of those that these rest on."""
+        needed = {claim: uses(record) for claim, record in self.facts.claims.records.items()}
         numbers = {ref[2:] for ref in self.facts.used if ref.startswith("n/")}
         claims = {ref[2:] for ref in self.facts.used if ref.startswith("c/")}
-        claims |= {name for name, record in self.facts.claims.records.items() if numbers.intersection(uses(record))}
-        numbers |= {key for claim in claims for key in uses(self.facts.claims[claim]) if key in self.facts.ledger}
+        claims |= {claim for claim, keys in needed.items() if numbers.intersection(keys)}
+        numbers |= {key for claim in claims for key in needed[claim] if key in self.facts.ledger}
+        resting: dict[str, list[str]] = {}
+        for claim in sorted(claims):
+            for key in needed[claim]:
+                resting.setdefault(key, []).append(claim)
         found = {
-            "numbers": {key: self._number(key, claims) for key in sorted(numbers)},
+            "numbers": {key: self._number(key, resting.get(key, [])) for key in sorted(numbers)},
             "claims": {claim: self._claim(claim) for claim in sorted(claims)},
             "labels": MEANING,
             "verdicts": VERDICT_MEANING,
@@ -381,9 +392,8 @@ class Page:
         text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=True).replace("</", "<\\/")
         return Markup('<script type="application/json" id="papers">{}</script>').format(Markup(text))
 
-    def _number(self, key: str, claims: set[str]) -> dict[str, Any]:
+    def _number(self, key: str, resting: list[str]) -> dict[str, Any]:
         quote = self.facts.ledger[key]
-        resting = sorted(claim for claim in claims if key in uses(self.facts.claims[claim]))
         return {
             "text": quote.text,
             "interval": quote.interval or "",
