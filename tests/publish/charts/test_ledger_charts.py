@@ -75,7 +75,6 @@ def of_times():
 
     return {
         "analytic.kv.llama3_70b.block_mib": stated(5, "MiB", 2),
-        "analytic.regeneration.peak_tflops": stated(500, "TFLOP/s"),
         "analytic.transfer.32gbps.us": stated(160, "µs"),
         "analytic.transfer.128gbps.us": stated(40, "µs"),
         "analytic.regeneration.mfu25.ms": stated(16, "ms"),
@@ -165,6 +164,12 @@ def test_times_are_in_seconds_and_ratios_those_of_the_ends():
     assert "Regenerating over moving: 50 to 400 times" in figure.alt
     with pytest.raises(InputError, match=r"analytic\.regenerate_over_move\.max"):
         drawing("move_or_regenerate", of_times() | {"analytic.regenerate_over_move.max": record(300, "", 0, Label.ANALYTICAL)})(theme.WIDE)
+
+
+def test_words_on_the_best_alpha_have_room_over_the_highest_rate():
+    records = of_alphas() | {"sim.rev3.e2.32.reset.min.hit": rate(91.0)}
+    figure = drawing("alphas_by_revision", records)(theme.WIDE)
+    assert alphas_by_revision.domain(figure.drawn) == (0.0, 100.0 + alphas_by_revision.ROOM)
 
 
 def test_a_best_alpha_that_was_not_swept_is_refused():

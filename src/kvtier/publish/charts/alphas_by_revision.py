@@ -15,8 +15,8 @@ GIB = 32
 PREFIXES = {OLD: "sim.rev2.e2", NEW: f"sim.rev3.e2.{GIB}.reset"}
 OPTIMUM = "min"
 REFERENCES = ("lru", "lfu")
-DOMAIN = (0.0, 80.0)
-"""Room over the highest rate for the words on it [%]."""
+ROOM = 20
+"""Over the highest rate, for the words on the best alpha [%]."""
 
 SIZES = {theme.WIDE: (208, 230), theme.NARROW: (194, 210)}
 GAPS = {theme.WIDE: (0, 164), theme.NARROW: (60, 0)}
@@ -35,13 +35,18 @@ def drawn(ledger: Ledger) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=columns | {"lower": pl.Float64(), "upper": pl.Float64()})
 
 
+def domain(points: pl.DataFrame) -> tuple[float, float]:
+    """From zero to the whole ten over all that is drawn, and the room for words above it [%]."""
+    return 0.0, dots.domain(points, "percent")[1] + ROOM
+
+
 def axes(points: pl.DataFrame, *, first: bool) -> dict[str, alt.X | alt.Y]:
     """Axes of a panel; the y title stands once."""
     alphas = points["alpha"].drop_nulls().unique().sort().to_list()
     y = {
         "title": "Warm block hit rate (% of blocks read, served by HBM)" if first else None,
-        "scale": alt.Scale(domain=list(DOMAIN), nice=False),
-        "axis": alt.Axis(tickCount=5),
+        "scale": alt.Scale(domain=list(domain(points)), nice=False),
+        "axis": alt.Axis(values=[tick for tick in range(0, 101, 20) if tick <= domain(points)[1]]),
     }
     return {
         "x": alt.X(
@@ -121,7 +126,7 @@ def panel(revision: int, ledger: Ledger, points: pl.DataFrame, layout: theme.Lay
             [layout.label(words, quote) for (words, _), quote in zip(labels, quotes, strict=True)],
             [quote.value for quote in quotes],
             [series.style(at["policy"]).colour for _, at in labels],
-            DOMAIN,
+            domain(points),
             size,
             layout=layout,
             keys=[quote.key for quote in quotes],

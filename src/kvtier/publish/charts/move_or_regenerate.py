@@ -134,13 +134,13 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
         source="model of stated inputs",
         limits="Bandwidths, peak rate and MFU are assumed; the link is unloaded, the kernel alone.",
         caption=(
-            f"Ticks: assumed bandwidths and MFU (share of the peak, {ledger['analytic.regeneration.peak_tflops'].text}). "
+            "Ticks: assumed bandwidths, and MFU (share of an assumed peak that is reached). "
             "Block of Llama-3 70B. Moving: bytes over bandwidth. Regenerating: two operations a parameter and token over the rate reached. "
             "Lines between: regenerating over moving, at the nearest ends and at the farthest. "
             f"Keys: analytic.transfer.<GB/s>.us, analytic.regeneration.<MFU>.ms, {RATIO}.min, .max"
         ),
         alt=f"Bar chart on a logarithmic axis of time. {said}. Regenerating over moving: {least.bare} to {most.bare} times.",
-        quotes=[*(ledger[key] for key in points["key"]), least, most, block, ledger["analytic.regeneration.peak_tflops"]],
+        quotes=[*(ledger[key] for key in points["key"]), least, most, block],
         drawn=points,
         layers=[
             *ratio(slow, quick, least, RATIOS[0], layout),
