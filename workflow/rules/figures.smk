@@ -3,8 +3,16 @@
 
 def figure_files(name):
     """Outputs of a figure's rule."""
-    ends = {"picture": "svg", "specification": "vl.json", "data": "csv", "page": "page.json"}
-    return {form: "{{results}}/figures/{}.{}".format(name, end) for form, end in ends.items()}
+    ends = {
+        "picture": "svg",
+        "specification": "vl.json",
+        "data": "csv",
+        "page": "page.json",
+    }
+    return {
+        form: "{{results}}/figures/{}.{}".format(name, end)
+        for form, end in ends.items()
+    }
 
 
 rule draw_hit_rate_by_budget:
