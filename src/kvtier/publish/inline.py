@@ -44,7 +44,9 @@ def _link(element: ElementTree.Element, keys: Collection[str], where: str) -> di
     _, mark, key = next(value for name, value in element.attrib.items() if name.endswith("href")).partition(LINK)
     if not mark or key not in keys:
         raise InputError(where, "link", key or element.attrib, "a key that the figure quotes")
-    return {"href": LINK + key, "tabindex": "-1", "class": "num"}
+    found = {"href": LINK + key, "tabindex": "-1", "class": "num"}
+    # A mark has no words to be read out; the table of the figure's data has them.
+    return found if "".join(element.itertext()).strip() else found | {"aria-hidden": "true"}
 
 
 def _attributes(element: ElementTree.Element, layout: Layout, where: str) -> dict[str, str]:
@@ -58,6 +60,9 @@ def _attributes(element: ElementTree.Element, layout: Layout, where: str) -> dic
             raise InputError(where, name, value, f"{layout.smallest:g}px or more")
         elif not (name == "opacity" and value == "1") and not (DROPPED.fullmatch(name) and element.tag not in ("rect", "image")):
             kept[name] = value
+    if element.tag == "text" and kept.get("stroke") == f"var(--{VARIABLES[PAPER]})":
+        # The rim of paper under words: the same words once more.
+        kept |= {"class": "rim", "aria-hidden": "true"}
     return kept
 
 
