@@ -9,7 +9,7 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ["paper/appendix.html", "paper/gqa.html", "figures/gallery.html"]
-ALL_PUBLISHED = False
+ALL_PUBLISHED = True
 """Until every page is written, those that are not are left out; from then on a missing page fails."""
 
 every_page = pytest.mark.parametrize("path", [path for path in PAGES if ALL_PUBLISHED or (ROOT / path).exists()])
