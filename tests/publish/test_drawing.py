@@ -112,23 +112,3 @@ def test_every_diagram_is_the_same_for_print(diagram, facts):
 def test_a_page_drawing_is_not_framed_for_print(facts):
     with pytest.raises(InputError, match="for print"):
         drawing.framed(Canvas(WIDE, facts), name="a", title="", label=Label.MEASURED, source="", limits="", caption="", alt="")
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("palette", [drawing.LIGHT, drawing.DARK], ids=["light", "dark"])
-def test_words_are_legible_on_every_paper(palette):
-    for tone in ("ink", "muted", "blue", "ochre", "rose", "green"):
-        assert contrast(palette[tone], palette["paper"]) >= 4.5, tone
-    for tint in ("grey", "blue-tint", "ochre-tint", "rose-tint", "green-tint"):
-        assert contrast(palette["ink"], palette[tint]) >= 7, tint
-        assert contrast(palette["muted"], palette[tint]) >= 4.5, tint

@@ -17,24 +17,13 @@ from fontTools.ttLib import TTFont
 from kvtier.errors import InputError
 from kvtier.evidence.labels import Label
 from kvtier.publish.facts import Both, Fact, Facts, Kind
+from kvtier.publish.palette import LIGHT, badge
 
 WIDE, NARROW = 720, 328
 """Widths of the two layouts [px]: the text column of a page, and that of a telephone."""
 
 SMALLEST = 11.0
 """Smallest size of words [px]."""
-
-LIGHT = {
-    "paper": "#ffffff", "ink": "#1f2328", "muted": "#5c636b", "faint": "#d5d9dd", "grey": "#eef0f2",
-    "blue": "#004488", "blue-tint": "#dbe7f4", "ochre": "#8a5f00", "ochre-tint": "#f6ead0",
-    "rose": "#a83a4e", "rose-tint": "#f8e1e5", "green": "#117733", "green-tint": "#dcefe1",
-}  # fmt: skip
-DARK = {
-    "paper": "#15181b", "ink": "#e7e9eb", "muted": "#a6aeb6", "faint": "#3b4248", "grey": "#23282d",
-    "blue": "#8fbdf0", "blue-tint": "#1c3047", "ochre": "#e0b154", "ochre-tint": "#3a3018",
-    "rose": "#f094a4", "rose-tint": "#45262d", "green": "#7ccf95", "green-tint": "#1b3926",
-}  # fmt: skip
-"""Colours by name, for light and dark pages. A tint carries words in ink; the full colour is for lines and for words on paper."""
 
 Words = str | Fact | Both | Sequence[str | Fact | Both]
 """What a piece of text is made of: words, and values with their papers."""
@@ -199,7 +188,7 @@ class Canvas:
         ------
         InputError
             If they are too small, or would leave the drawing.
-        """  # fmt: skip
+        """
         if size < SMALLEST:
             raise InputError("drawing", repr(plain(words)), f"words of {size} px", f"{SMALLEST} px or more")
         runs, wide = runs_of(words), measure(plain(words), size, weight)
@@ -233,7 +222,7 @@ class Canvas:
         tone: str = "ink",
         leading: float = 1.35,
     ) -> float:
-        """Words broken into lines from the base line `y` on; returns the base line of the last."""  # fmt: skip
+        """Words broken into lines from the base line `y` on; returns the base line of the last."""
         lines = wrap(words, width, size, weight)
         for index, line in enumerate(lines):
             self.text(x, y + index * size * leading, line, size=size, weight=weight, anchor=anchor, tone=tone)
@@ -254,7 +243,7 @@ class Canvas:
         dash: str = "",
         thick: float = 1,
     ) -> None:
-        """A box."""  # fmt: skip
+        """A box."""
         look = f'fill="{self.colour(fill)}"'
         if stroke != "none":
             look += f' stroke="{self.colour(stroke)}" stroke-width="{_number(thick)}"'
@@ -286,7 +275,7 @@ class Canvas:
         ------
         InputError
             If the words do not fit.
-        """  # fmt: skip
+        """
         self.rect(x, y, width, height, fill=fill, stroke=stroke, dash=dash, radius=radius)
         small = max(SMALLEST, size - 1.5)
         lines = wrap(words, width - 2 * pad, size, weight)
@@ -377,12 +366,10 @@ def framed(canvas: Canvas, *, name: str, title: str, label: Label, source: str, 
     if canvas.page:
         raise InputError("drawing", name, "colours that follow a page", "fixed ones, for print")
     head, foot = (Canvas(canvas.width, canvas.facts, page=False) for _ in range(2))
-    badge, filled = f"{label} · {source}" if source else str(label), label is Label.MEASURED
-    stroke = "ink" if label in (Label.MEASURED, Label.SIMULATED, Label.ANALYTICAL) else "faint"
-    wide = measure(badge, 11.5, 600) + 18
-    dash = "4 2" if label is Label.SIMULATED else ""
-    head.rect(0.5, 0.5, wide, 20, fill="ink" if filled else "paper", stroke=stroke, dash=dash)
-    head.text(wide / 2, 14.5, badge, size=11.5, weight=600, anchor="middle", tone="paper" if filled else "ink")
+    look, said = badge(label), f"{label} · {source}" if source else str(label)
+    wide = measure(said, 11.5, 600) + 18
+    head.rect(0.5, 0.5, wide, 20, fill=look.fill, stroke=look.stroke, dash=" ".join(map(str, look.dash)))
+    head.text(wide / 2, 14.5, said, size=11.5, weight=600, anchor="middle", tone=look.words)
     y = head.paragraph(0, 44, canvas.width, title, size=17, weight=600)
     if limits:
         y = head.paragraph(0, y + 20, canvas.width, limits, size=12, tone="muted")
@@ -392,10 +379,10 @@ def framed(canvas: Canvas, *, name: str, title: str, label: Label, source: str, 
         foot.paragraph(0, below, canvas.width, caption, size=11, tone="muted")
     width, height = canvas.width + 2 * MARGIN, max(below - 12, foot.bottom) + 2 * MARGIN
     box = f"{-MARGIN} {-MARGIN} {_number(width)} {_number(height)}"
-    said = f'<title id="{name}-title">{escape(title, quote=False)}</title><desc id="{name}-desc">{escape(alt, quote=False)}</desc>'
+    words = f'<title id="{name}-title">{escape(title, quote=False)}</title><desc id="{name}-desc">{escape(alt, quote=False)}</desc>'
     paper = f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{_number(width)}" height="{_number(height)}" fill="{LIGHT["paper"]}"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title {name}-desc" width="{_number(width)}" '
-        f'height="{_number(height)}" viewBox="{box}" font-family="Source Sans Pro, Helvetica, Arial, sans-serif">{said}{paper}'
+        f'height="{_number(height)}" viewBox="{box}" font-family="Source Sans Pro, Helvetica, Arial, sans-serif">{words}{paper}'
         f'{head.marks}<g transform="translate(0 {_number(top)})">{canvas.marks}</g>{foot.marks}</svg>\n'
     )

@@ -7,21 +7,12 @@ from collections.abc import Collection
 from xml.etree import ElementTree
 
 from kvtier.errors import InputError
-from kvtier.publish.series import FAINT, INK, MUTED, PAPER, STYLES
+from kvtier.publish.palette import LIGHT
 from kvtier.publish.theme import LINK, Layout
 
 SVG = "http://www.w3.org/2000/svg"
 
-VARIABLES = {
-    INK: "ink",
-    MUTED: "muted",
-    FAINT: "faint",
-    PAPER: "paper",
-    STYLES["lfu"].colour: "ochre",
-    STYLES["ema"].colour: "blue",
-    STYLES["ema001"].colour: "rose",
-    STYLES["min"].colour: "green",
-}
+VARIABLES = {colour: name for name, colour in LIGHT.items()}
 """Colours of charts, as the page names them; it has them for light and for dark."""
 
 COLOURED = ("fill", "stroke", "stop-color")
@@ -60,7 +51,7 @@ def _attributes(element: ElementTree.Element, layout: Layout, where: str) -> dic
             raise InputError(where, name, value, f"{layout.smallest:g}px or more")
         elif not (name == "opacity" and value == "1") and not (DROPPED.fullmatch(name) and element.tag not in ("rect", "image")):
             kept[name] = value
-    if element.tag == "text" and kept.get("stroke") == f"var(--{VARIABLES[PAPER]})":
+    if element.tag == "text" and kept.get("stroke") == "var(--paper)":
         # The rim of paper under words: the same words once more.
         kept |= {"class": "rim", "aria-hidden": "true"}
     return kept

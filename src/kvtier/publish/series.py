@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-INK = "#1f2328"
-MUTED = "#5c636b"
-FAINT = "#d5d9dd"
-PAPER = "#ffffff"
+from kvtier.publish.palette import LIGHT
+
+INK, MUTED, FAINT, PAPER = (LIGHT[name] for name in ("ink", "muted", "faint", "paper"))
 
 
 @dataclass(frozen=True)
@@ -22,10 +21,10 @@ class Style:
 
 STYLES = {
     "lru": Style(INK, (1, 0), "circle"),
-    "lfu": Style("#a8750c", (2, 3), "square"),
-    "ema": Style("#004488", (1, 0), "diamond"),
-    "ema001": Style("#bb5566", (6, 3), "triangle-up"),
-    "min": Style("#117733", (8, 3, 2, 3), "cross"),
+    "lfu": Style(LIGHT["ochre"], (2, 3), "square"),
+    "ema": Style(LIGHT["blue"], (1, 0), "diamond"),
+    "ema001": Style(LIGHT["rose"], (6, 3), "triangle-up"),
+    "min": Style(LIGHT["green"], (8, 3, 2, 3), "cross"),
 }
 """Policies; ``ema`` is any alpha that has no style of its own. The fifth colour is that of the optimum."""
 

@@ -18,6 +18,7 @@ import polars as pl
 from kvtier.errors import InputError
 from kvtier.evidence.labels import SIMULATION_LIMITS, Label, weakest
 from kvtier.publish.ledger import Quote, labels
+from kvtier.publish.palette import LIGHT, badge
 from kvtier.publish.series import FAINT, INK, MUTED, PAPER
 
 FONT = "Source Sans Pro"
@@ -31,13 +32,6 @@ CAPTION_CHARACTERS = 155
 
 LINK = "#n/"
 """Before a key: the address of a number on a page."""
-
-BADGES: dict[Label, dict[str, Any]] = {
-    Label.MEASURED: {"fill": INK, "stroke": INK},
-    Label.SIMULATED: {"fill": PAPER, "stroke": INK, "strokeDash": [4, 2]},
-    Label.ANALYTICAL: {"fill": PAPER, "stroke": INK},
-}
-"""Filled for what was measured, dashed for what was simulated; other classes have a faint outline. No colour: colours mean series."""
 
 
 @dataclass(frozen=True)
@@ -227,13 +221,14 @@ def said(
 def _badge(figure: Figure, y: float) -> list[alt.Chart]:
     size, height = 11.5, 20
     width = 18 + 0.47 * size * len(figure.badge)
-    look = BADGES.get(figure.label, {"fill": PAPER, "stroke": FAINT})
+    look = badge(figure.label)
+    dash = {"strokeDash": list(look.dash)} if look.dash else {}
     box = (
         alt.Chart(alt.InlineData(values=[{}]))
-        .mark_rect(cornerRadius=3, strokeWidth=1, **look)
+        .mark_rect(cornerRadius=3, strokeWidth=1, fill=LIGHT[look.fill], stroke=LIGHT[look.stroke], **dash)
         .encode(x=alt.value(figure.left), x2=alt.value(figure.left + width), y=alt.value(y), y2=alt.value(y + height))
     )
-    color = PAPER if look["fill"] == INK else INK
+    color = LIGHT[look.words]
     return [box, said(figure.badge, figure.left + width / 2, y + height / 2, size, color, 600, align="center", baseline="middle")]
 
 

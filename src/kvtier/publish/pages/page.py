@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from kvtier.errors import InputError
 from kvtier.evidence import provenance
@@ -21,10 +21,11 @@ from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.publish import series
 from kvtier.publish.diagrams import Diagram
 from kvtier.publish.documents import Sources, written
-from kvtier.publish.drawing import DARK, LIGHT, NARROW, WIDE, Canvas
+from kvtier.publish.drawing import NARROW, WIDE, Canvas
 from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
 from kvtier.publish.pages import fonts
 from kvtier.publish.pages.runs import runs
+from kvtier.publish.palette import DARK, LIGHT
 from kvtier.publish.verdicts import ORDER, slug
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
@@ -188,7 +189,7 @@ class Page:
         absent: str = "–",
         names: dict[str, str] | None = None,
     ) -> Markup:
-        """A table over two swept values: `pattern` is a key with ``<rows>`` and ``<columns>`` in it."""  # fmt: skip
+        """A table over two swept values: `pattern` is a key with ``<rows>`` and ``<columns>`` in it."""
         across = self.swept(pattern, columns)
         body = []
         for row in self.swept(pattern, rows):
@@ -325,6 +326,9 @@ class Page:
             raise InputError("retractions", name, "no such entry", f"one of {', '.join(entry.id for entry in self.sources.retractions)}")
         where = f"retraction {name}"
         values = Markup(", ").join(link(self.facts.retracted(claim)) for claim in entry.shown)
+        for claim in entry.claims:
+            # Where the package repeats it: no words of the box, but a card.
+            self.facts.retracted(claim)
         told = (
             Markup("<dt>{}</dt><dd>{}</dd>").format(head, self.told(text, where))
             for head, text in (("Rested on", entry.rested_on), ("Contradicted by", entry.contradicted_by), ("Instead", entry.replaced_by))
@@ -446,6 +450,3 @@ def _place(error: BaseException, template: str) -> str:
     """Innermost template and line from which an error rose."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(TEMPLATES))]
     return f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else template
-
-
-__all__ = ["Page", "anchor", "both_links", "escape", "link", "plain_text", "render"]
