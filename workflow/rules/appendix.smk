@@ -2,11 +2,6 @@
 
 from kvtier.publish.diagrams import catalogue
 
-CHARTS = sorted(
-    made.name.removeprefix("draw_")
-    for made in workflow.rules
-    if made.name.startswith("draw_")
-)
 DIAGRAMS = [diagram.name for diagram in catalogue.read().values()]
 PAGE = dict(
     templates=sorted(
@@ -24,7 +19,7 @@ PAGE = dict(
         "data/published/allowed_numbers.yaml",
         "data/published/allowed_on_pages.yaml",
     ],
-    charts=expand("results/figures/{chart}.page.json", chart=CHARTS),
+    charts=expand("results/figures/{chart}.page.json", chart=FIGURES),
 )
 
 

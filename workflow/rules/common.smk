@@ -55,6 +55,20 @@ def shards_of(sweep):
     return paths
 
 
+def figure_files(name):
+    """What draws a figure makes four files, by the names that :func:`kvtier.publish.render.write` has for them."""
+    ends = {
+        "picture": "svg",
+        "specification": "vl.json",
+        "data": "csv",
+        "page": "page.json",
+    }
+    return {
+        form: "{{results}}/figures/{}.{}".format(name, end)
+        for form, end in ends.items()
+    }
+
+
 def settings_of_sweep(wildcards):
     """By name, what the rule of a sweep has for parameters."""
     made = getattr(rules, wildcards.sweep)

@@ -1,20 +1,6 @@
 """Figures: each as SVG, Vega-Lite spec and the CSV behind it, with its evidence label drawn in, and in the form that a page takes in."""
 
 
-def figure_files(name):
-    """Outputs of a figure's rule."""
-    ends = {
-        "picture": "svg",
-        "specification": "vl.json",
-        "data": "csv",
-        "page": "page.json",
-    }
-    return {
-        form: "{{results}}/figures/{}.{}".format(name, end)
-        for form, end in ends.items()
-    }
-
-
 rule draw_hit_rate_by_budget:
     """Hit rate against HBM budget, four policies, seeds as bands (e1). Evidence: Simulated (provisional)."""
     input:
@@ -203,3 +189,10 @@ rule draw_rope_bound:
         "Figure: rotary bound by distance"
     script:
         "../scripts/draw_rope_bound.py"
+
+
+FIGURES = sorted(
+    made.name.removeprefix("draw_")
+    for made in workflow.rules
+    if made.name.startswith("draw_")
+)
