@@ -13,9 +13,10 @@ from kvtier.analytic.tables import scoring as scoring_tables
 from kvtier.analytic.tables import tiers as tiers_tables
 from kvtier.evidence import numbers
 from kvtier.files import read_yaml
+from kvtier.publish.facts import Facts
 from kvtier.publish.pages import lint
 from kvtier.publish.pages.page import Page
-from kvtier.publish.pages.sources import Given, facts_and_sources
+from kvtier.publish.sources import Given, read
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS, PLATFORM = ROOT / "data/inputs/models.csv", ROOT / "data/inputs/platform.yaml"
@@ -65,8 +66,9 @@ def page(folder: Path, names):
         sorted((published / "claims").glob("*.yaml")),
         *(published / name for name in ("findings.yaml", "retractions.yaml", "survival.yaml")),
     )
-    made = Page(*facts_and_sources(given), {}, {})
+    ledger, sources = read(given)
+    made = Page(Facts(ledger, sources.claims), sources, {}, {})
     path = folder / "try.html"
     path.write_text(made.environment.from_string(FRAME).render(names=names), encoding="utf-8")
-    lint.check(path, path.read_text(encoding="utf-8"), sorted(published.glob("allowed_*.yaml")), made.sources.retractions)
+    lint.check(path, path.read_text(encoding="utf-8"), sorted(published.glob("allowed_*.yaml")), made)
     return path, made
