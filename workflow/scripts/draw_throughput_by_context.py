@@ -10,6 +10,6 @@ from kvtier.publish.ledger import Ledger
 if __name__ == "__main__":
     with reporting(snakemake):
         given = snakemake.input
-        ledger = Ledger.read(snakemake.input.numbers)
-        draw = partial(throughput_by_context.draw, given.throughput, given.machine, Ledger.read(given.numbers))
+        ledger = Ledger.read(given.numbers)
+        draw = partial(throughput_by_context.draw, given.throughput, given.machine, ledger)
         render.write(draw, **dict(snakemake.output.items()))

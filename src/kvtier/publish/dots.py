@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import altair as alt
 import polars as pl
 
-from kvtier.publish import series, theme
+from kvtier.publish import intervals, series, theme
 from kvtier.publish.ledger import Ledger, Quote
 from kvtier.publish.render import DATA
 
-HOLLOW = {"size": 84, "filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
+HOLLOW = {"size": 84, **series.HOLLOW}
 FILLED = {"size": 34, "filled": True}
 GAP = 12
 """More between two groups of rows [px]."""
@@ -180,42 +179,9 @@ def domain(points: pl.DataFrame, value: str) -> tuple[float, float]:
     return float(TEN * (values.min() // TEN)), float(-TEN * (-values.max() // TEN))
 
 
-def ends(quote: Quote) -> dict[str, float | None]:
-    """What the ledger has of the spread: interval, else range of the seeds, else nothing."""
-    for low, high in (("interval_low", "interval_high"), ("lowest_seed", "highest_seed")):
-        if low in quote.uncertainty:
-            return {"lower": quote.uncertainty[low], "upper": quote.uncertainty[high]}
-    return {"lower": None, "upper": None}
-
-
-def signed(quote: Quote) -> str:
-    """A difference with its sign, without its unit."""
-    return quote.signed.removesuffix(quote.unit).rstrip()
-
-
-def interval(quote: Quote) -> str:
-    """The interval of a number without its unit, nothing where there is none."""
-    return (quote.interval or "").removesuffix(quote.unit).rstrip() if "interval_low" in quote.uncertainty else ""
-
-
-def signed_with_interval(quote: Quote) -> str:
-    """A difference with its sign and its interval."""
-    return f"{signed(quote)} {interval(quote)}".rstrip()
-
-
-def with_interval(quote: Quote) -> str:
-    """A number without its unit, with its interval."""
-    return f"{quote.bare} {interval(quote)}".rstrip()
-
-
-def level(quotes: Sequence[Quote]) -> float | None:
-    """Percent of the intervals; None where there are none."""
-    return next((100 * quote.uncertainty["interval_level"] for quote in quotes if "interval_level" in quote.uncertainty), None)
-
-
 def bound(optimum: Quote, top: float, foot: float, dots: Dots) -> list[alt.Chart]:
     """The optimum across the rows between two heights [px]: its line over its interval."""
-    style, spread = series.STYLES["min"], ends(optimum)
+    style, spread = series.STYLES["min"], intervals.ends(optimum)
     rows = [{dots.value: optimum.value, **spread}]
     base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.value(top), y2=alt.value(foot))
     line = base.mark_rule(color=style.colour, strokeDash=list(style.dash), strokeWidth=1.5).encode(
@@ -224,8 +190,3 @@ def bound(optimum: Quote, top: float, foot: float, dots: Dots) -> list[alt.Chart
     if spread["lower"] is None:
         return [line]
     return [base.mark_rect(color=style.colour, opacity=0.2).encode(x=dots.x("lower"), x2="upper:Q"), line]
-
-
-def flat(groups: Sequence[Sequence[Any]]) -> list[Any]:
-    """Rows of all groups, in order."""
-    return list(chain.from_iterable(groups))

@@ -67,7 +67,7 @@ SHOWN = {
     "bare": lambda quote: quote.bare,
     "signed": lambda quote: quote.signed,
     "unc": lambda quote: quote.interval or "",
-    "plus_minus": lambda quote: f"{quote.bare} {quote.interval}" if quote.interval else quote.text,
+    "plus_minus": lambda quote: quote.plus_minus,
 }
 """Ways to print a number: with its unit, without, with its sign, its interval, and the number with its interval."""
 

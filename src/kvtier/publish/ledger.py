@@ -90,6 +90,11 @@ class Quote:
             return f"{' to '.join(ends)} {self.unit}".rstrip()
         return None
 
+    @property
+    def plus_minus(self) -> str:
+        """Display and interval, the unit once; display and unit where the ledger has no interval."""
+        return f"{self.bare} {self.interval}" if self.interval else self.text
+
 
 class Ledger:
     """Numbers by key.

@@ -10,6 +10,10 @@ from kvtier.publish.palette import LIGHT
 INK, MUTED, FAINT, PAPER = (LIGHT[name] for name in ("ink", "muted", "faint", "paper"))
 
 
+HOLLOW = {"filled": False, "fill": PAPER, "strokeWidth": 1.5}
+"""A marker with paper inside, for what a filled one is compared with."""
+
+
 @dataclass(frozen=True)
 class Style:
     """How a series is drawn. Colour, dash and marker each tell it apart, so that print and colour-blind readers can."""

@@ -23,7 +23,7 @@ def test_tells_the_story_in_order_with_the_ledgers_numbers(effects):
     ]
     assert "LFU over LRU: −22.25 points, then +6.90 [6.80, 7.00]" in figure.alt
     assert "Best α: 0.05 in Revision 2, 0.01 in Revision 3" in figure.caption
-    assert "95 % interval of the mean over 30 seeds" in figure.caption
+    assert "95 % intervals of the mean over 30 seeds" in figure.caption
 
 
 def test_every_value_is_written_and_zero_is_marked(effects):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from kvtier.publish import dots, series, theme
+from kvtier.publish import dots, intervals, series, theme
 from kvtier.publish.ledger import Ledger
 
 PREFIX = "sim.rev3.ablation"
@@ -37,9 +37,9 @@ def drawn(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> pl.DataFrame:
         for place, key in keys:
             quote = ledger[key]
             rows.append(
-                {"key": key, "mechanism": words, "policy": kind, "place": place, "y_px": y, "points": quote.value, **dots.ends(quote)}
+                {"key": key, "mechanism": words, "policy": kind, "place": place, "y_px": y, "points": quote.value, **intervals.ends(quote)}
             )
-    return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64, "upper": pl.Float64})
+    return pl.DataFrame(rows, schema_overrides=intervals.COLUMNS)
 
 
 def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
@@ -53,7 +53,7 @@ def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
         value="points",
         pair=(FIRST, LAST),
         heads=("Added alone", "Added last"),
-        say=((dots.signed if layout.narrow else dots.signed_with_interval), dots.signed_with_interval),
+        say=((intervals.signed if layout.narrow else intervals.signed_with_interval), intervals.signed_with_interval),
         colours={"mechanism": series.STYLES["ema"].colour, "total": series.INK},
         axis={
             "title": "Gain in warm block hit rate (points)",
@@ -81,13 +81,12 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     points, gap = drawn(ledger, layout), ledger[f"{PREFIX}.additivity.gap"]
     rows, quotes = rows_of(points, layout), [ledger[key] for key in points["key"]]
     zero = alt.Chart(alt.InlineData(values=[{"points": 0}])).mark_rule(color=series.INK, strokeWidth=1).encode(x=rows.x("points"))
-    level, seeds = dots.level(quotes), ledger[f"{PREFIX}.seeds"].text
-    bars = f"bars, where wider than the dot, {level:g} % intervals of the mean over {seeds}, paired" if level else f"{seeds}, no interval"
+    bars = intervals.said("bars, where wider than the dot,", quotes, ledger[f"{PREFIX}.seeds"].text, ", paired")
     lines = (
-        f"{words}: {', then '.join(dots.signed_with_interval(ledger[key]) for key in found['key'])}"
+        f"{words}: {', then '.join(intervals.signed_with_interval(ledger[key]) for key in found['key'])}"
         for (words,), found in points.group_by("mechanism", maintain_order=True)
     )
-    missing = f"Missing from the sum: {dots.with_interval(gap)}"
+    missing = f"Missing from the sum: {intervals.with_interval(gap)}"
     total = points.filter(pl.col("policy") == "total")["y_px"][0]
     if layout.narrow:
         note = theme.said(missing, 0, rows.height + 58, layout.text, series.INK, 600, gap.key)

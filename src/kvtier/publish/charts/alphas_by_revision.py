@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from kvtier.errors import InputError
-from kvtier.publish import dots, series, theme
+from kvtier.publish import dots, intervals, series, theme
 from kvtier.publish.ledger import Ledger, Quote
 from kvtier.publish.render import DATA
 
@@ -30,9 +30,9 @@ def drawn(ledger: Ledger) -> pl.DataFrame:
         for policy in sorted(found, key=series.order):
             quote, alpha = ledger[f"{prefix}.{policy}.hit"], series.alpha_of(policy)
             told = {"key": quote.key, "revision": revision, "policy": policy, "alpha": float(alpha) if alpha else None}
-            rows.append({**told, "percent": quote.value, **dots.ends(quote)})
+            rows.append({**told, "percent": quote.value, **intervals.ends(quote)})
     columns = {"key": pl.String(), "revision": pl.Int64(), "policy": pl.String(), "alpha": pl.Float64(), "percent": pl.Float64()}
-    return pl.DataFrame(rows, schema=columns | {"lower": pl.Float64(), "upper": pl.Float64()})
+    return pl.DataFrame(rows, schema=columns | intervals.COLUMNS)
 
 
 def domain(points: pl.DataFrame) -> tuple[float, float]:
@@ -75,7 +75,7 @@ def curve(revision: int, placed: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
     style, new = series.STYLES["ema"], revision == NEW
     rows = (alt.datum.revision == revision) & (alt.datum.alpha > 0)
     base = alt.Chart(alt.NamedData(name=DATA)).transform_filter(rows)
-    point = {"filled": True} if new else {"filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
+    point = {"filled": True} if new else series.HOLLOW
     return [
         base.mark_area(color=style.colour, opacity=0.2).encode(x=placed["x"], y=placed["lower"], y2="upper:Q"),
         base.mark_line(color=style.colour, strokeWidth=2, strokeDash=[1, 0] if new else [4, 3]).encode(x=placed["x"], y=placed["y"]),
@@ -96,7 +96,7 @@ def best(ledger: Ledger, points: pl.DataFrame, revision: int) -> tuple[dict, lis
     if not rows:
         raise InputError(ledger.source, alpha.key, alpha.value, "an alpha that was swept")
     hit = ledger[rows[0]["key"]]
-    words = [f"best α {series.alpha_of(rows[0]['policy'])}: {hit.text}", f"{dots.signed_with_interval(margin)} points", "over LRU"]
+    words = [f"best α {series.alpha_of(rows[0]['policy'])}: {hit.text}", f"{intervals.signed_with_interval(margin)} points", "over LRU"]
     return rows[0], [alpha, margin], words
 
 
@@ -139,7 +139,7 @@ def in_words(points: pl.DataFrame, ledger: Ledger) -> str:
     told = []
     for (revision,), rows in points.group_by("revision", maintain_order=True):
         rates = "; ".join(
-            f"{'optimum' if policy == OPTIMUM else series.title(policy)} {dots.with_interval(ledger[key])}"
+            f"{'optimum' if policy == OPTIMUM else series.title(policy)} {intervals.with_interval(ledger[key])}"
             for key, policy in rows.select("key", "policy").iter_rows()
         )
         told.append(f"Revision {revision}: {rates}; {', '.join(best(ledger, points, revision)[2])}")
@@ -165,8 +165,8 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     quotes = [ledger[key] for key in points["key"]]
     panels = [panel(revision, ledger, points, layout, first=revision == OLD) for revision in (OLD, NEW)]
     more = [quote for revision in (OLD, NEW) for quote in best(ledger, points, revision)[1]]
-    level, few, many = dots.level(quotes), ledger["sim.rev2.e2.seeds"], ledger["sim.rev3.e1.seeds"]
-    bands = f"bands are {level:g} % intervals of the mean over {many.text}" if level else f"{many.text}, no interval"
+    few, many = ledger["sim.rev2.e2.seeds"], ledger["sim.rev3.e1.seeds"]
+    bands = intervals.said("bands are", quotes, many.text)
     alone = ", one seed, no interval" if few.value == 1 else f", {few.text}"
     return theme.Figure(
         name="alphas_by_revision",

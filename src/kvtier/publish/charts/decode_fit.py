@@ -125,11 +125,6 @@ def fit_quotes(fit: dict, ledger: Ledger) -> dict[str, Quote]:
     return {field: ledger.drawn(fit_key(fit["run"], field), fit[column]) for field, column in columns.items()}
 
 
-def with_error(quote: Quote) -> str:
-    """A number and its standard error, the unit once."""
-    return f"{quote.bare} {quote.interval}"
-
-
 def scales(frame: pl.DataFrame) -> dict[str, alt.X | alt.Y]:
     """Both axes from zero; time to the next hundred above all that is drawn [ms]."""
     hundred = 100.0
@@ -173,8 +168,8 @@ def label(
     outside = end["kv_gib"] == frame["kv_gib"].max()
     words = [
         name.replace(" + ", " +\n") if outside and not layout.narrow else name,
-        f"a {with_error(quotes['intercept_ms'])}",
-        f"b {with_error(quotes['slope'])}",
+        f"a {quotes['intercept_ms'].plus_minus}",
+        f"b {quotes['slope'].plus_minus}",
         f"R² {quotes['r2'].text}, {quotes['n'].text} points",
     ]
     look = {"color": STYLES[run].colour, "fontWeight": 600, "fontSize": layout.text}
@@ -224,10 +219,10 @@ def draw(
     axes = scales(frame)
     run, (batch, tokens) = TURNING, decisive(TURNING, ledger)
     slowest, without = ledger[point_key(run, batch, tokens)], ledger[f"measured.gb10.{run}_loo_{batch}x{tokens}.slope"]
-    note = f"Batch {batch} × {tokens:,} tokens: {slowest.text}\nwithout it, b of {names[run].split()[0]} is\n{with_error(without)}"
+    note = f"Batch {batch} × {tokens:,} tokens: {slowest.text}\nwithout it, b of {names[run].split()[0]} is\n{without.plus_minus}"
     spot = at(next(point for point in timed if point["key"] == slowest.key), axes)
     fits_said = " ".join(
-        f"{names[run]}: intercept {with_error(found['intercept_ms'])}, slope {with_error(found['slope'])}, "
+        f"{names[run]}: intercept {found['intercept_ms'].plus_minus}, slope {found['slope'].plus_minus}, "
         f"R² {found['r2'].text}, {found['n'].text} points."
         for run, found in quotes.items()
     )
@@ -245,7 +240,7 @@ def draw(
         alt=(
             f"Scatter chart with two fitted lines, {about['machine']}: decode step time in ms against KV cache size in GiB. {fits_said} "
             f"{names[run]} at batch {batch} and {tokens:,} tokens takes {slowest.text}; "
-            f"without that point its slope is {with_error(without)}."
+            f"without that point its slope is {without.plus_minus}."
         ),
         quotes=[*(quote for found in quotes.values() for quote in found.values()), *(ledger[point["key"]] for point in timed), without],
         drawn=frame,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from kvtier.publish import dots, series, theme
+from kvtier.publish import dots, intervals, series, theme
 from kvtier.publish.ledger import Ledger
 
 GIB = 32
@@ -45,13 +45,13 @@ def drawn(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> pl.DataFrame:
         for kept, key in sorted(rates[policy].items()):
             quote = ledger[key]
             told = {"key": key, "title": series.title(policy), "policy": policy, "state": "kept" if kept else "plain", "y_px": y}
-            rows.append({**told, "percent": quote.value, **dots.ends(quote)})
-    return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64, "upper": pl.Float64})
+            rows.append({**told, "percent": quote.value, **intervals.ends(quote)})
+    return pl.DataFrame(rows, schema_overrides=intervals.COLUMNS)
 
 
 def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
     """The policies as rows of dots."""
-    say = (lambda quote: quote.bare) if layout.narrow else dots.with_interval
+    say = (lambda quote: quote.bare) if layout.narrow else intervals.with_interval
     return dots.Dots(
         points,
         GRIDS[layout],
@@ -89,14 +89,13 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     points, optimum = drawn(ledger, layout), ledger[KEY.format(GIB, OPTIMUM)]
     rows, quotes = rows_of(points, layout), [ledger[key] for key in points["key"]]
     green = series.STYLES[OPTIMUM].colour
-    lines = (
-        f"{title}: {'; '.join(f'{state} {dots.with_interval(ledger[key])}' for state, key in found.select('state', 'key').iter_rows())}"
-        for (title,), found in points.group_by("title", maintain_order=True)
-    )
-    level, seeds = dots.level(quotes), ledger["sim.rev3.family.seeds"].text
-    bars = f"bars, where wider than the dot, {level:g} % intervals of the mean over {seeds}" if level else f"{seeds}, no interval"
+    lines = []
+    for (title,), found in points.group_by("title", maintain_order=True):
+        rates = (f"{state} {intervals.with_interval(ledger[key])}" for state, key in found.select("state", "key").iter_rows())
+        lines.append(f"{title}: {'; '.join(rates)}")
+    bars = intervals.said("bars, where wider than the dot,", quotes, ledger["sim.rev3.family.seeds"].text)
     head = theme.said(
-        f"Optimum {optimum.bare if layout.narrow else dots.with_interval(optimum)}",
+        f"Optimum {optimum.bare if layout.narrow else intervals.with_interval(optimum)}",
         0,
         -10,
         layout.text,
@@ -116,7 +115,7 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
             "Scores are kept for each session, not for each block, so LFU and EMA differ a little from the budget sweep. "
             "Zipf workload, warm turns. Keys: sim.rev3.family.<GiB>.<policy>.hit"
         ),
-        alt=f"Dot chart, warm block hit rate in %: optimum {dots.with_interval(optimum)}. {'. '.join(lines)}.",
+        alt=f"Dot chart, warm block hit rate in %: optimum {intervals.with_interval(optimum)}. {'. '.join(lines)}.",
         quotes=[*quotes, optimum],
         drawn=points,
         layers=[*dots.bound(optimum, 0, rows.height, rows), *rows.marks(), *rows.written(ledger), head],

@@ -7,8 +7,8 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
-from kvtier.publish import series, tables, theme
-from kvtier.publish.ledger import Ledger, Quote
+from kvtier.publish import intervals, series, tables, theme
+from kvtier.publish.ledger import Ledger
 from kvtier.publish.render import DATA
 
 OLD, NEW = 2, 3
@@ -32,13 +32,6 @@ SHARE = "of reads: in turns\nlarger than HBM"
 NOTED_GIB = 32.0
 """Budget at which the rates are written out: that of the published findings."""
 
-HOLLOW = {"filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
-
-
-def with_interval(quote: Quote) -> str:
-    """A number, with its interval where the ledger has one, the unit once."""
-    return f"{quote.bare} {quote.interval}" if "interval_low" in quote.uncertainty else quote.text
-
 
 def rates(runs: pl.DataFrame, ledger: Ledger) -> list[dict]:
     """Mean rates where state is dropped at eviction, each with its key and the ends of what the ledger says of its spread."""
@@ -49,8 +42,7 @@ def rates(runs: pl.DataFrame, ledger: Ledger) -> list[dict]:
     rows = []
     for revision, slug, gib, mean in means.iter_rows():
         quote = ledger.drawn(f"sim.rev{revision}.e1.{gib:g}.{slug}.hit", mean)
-        low, high = ("interval_low", "interval_high") if "interval_low" in quote.uncertainty else ("lowest_seed", "highest_seed")
-        ends = {"lower_percent": quote.uncertainty.get(low), "upper_percent": quote.uncertainty.get(high)}
+        ends = {f"{end}_percent": place for end, place in intervals.ends(quote).items()}
         rows.append({"key": quote.key, "revision": revision, "series": slug, "hbm_gib": gib, "percent": quote.value, **ends})
     return sorted(rows, key=lambda row: (row["revision"], series.order(row["series"]), row["hbm_gib"]))
 
@@ -102,7 +94,7 @@ def lines(policy: str, placed: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
     marks = []
     for base, line, point in (
         (of(NEW, OPTIMUM), {"color": best.colour, "strokeDash": list(best.dash), "strokeWidth": 1.5}, None),
-        (of(OLD, policy), {"color": colour, "strokeDash": [4, 3], "strokeWidth": 1.25}, {"size": 34, **HOLLOW}),
+        (of(OLD, policy), {"color": colour, "strokeDash": [4, 3], "strokeWidth": 1.25}, {"size": 34, **series.HOLLOW}),
         (of(NEW, policy), {"color": colour, "strokeWidth": 2.25}, {"size": 38, "filled": True}),
     ):
         marks.append(base.mark_area(color=line["color"], opacity=0.2).encode(x=placed["x"], y=placed["lower"], y2="upper_percent:Q"))
@@ -142,7 +134,7 @@ def notes(policy: str, ledger: Ledger, points: pl.DataFrame, placed: dict[str, a
     for rank, (row, pixel) in enumerate(zip(here.iter_rows(named=True), pixels, strict=True)):
         at = max(pixels) + 9 + 14 * rank if close else pixel + 11
         quote, new = ledger[row["key"]], row["revision"] == NEW
-        text = with_interval(quote) if new and not layout.narrow else quote.text
+        text = quote.plus_minus if new and not layout.narrow else quote.text
         spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": NOTED_GIB}])).encode(x=placed["x"], y=alt.value(at))
         look = {"fontSize": layout.small, "align": "left", "dx": 11, "color": series.style(policy).colour}
         marks += theme.over_grid(spot, text, quote.key, **look, fontWeight=600 if new else 400)
@@ -184,7 +176,7 @@ def in_words(policies: list[str], points: pl.DataFrame, ledger: Ledger) -> str:
     for revision, name in [(NEW, OPTIMUM), *((revision, policy) for policy in policies for revision in (OLD, NEW))]:
         keys = points.filter((pl.col("revision") == revision) & (pl.col("series") == name))["key"]
         who = "Optimum" if name == OPTIMUM else f"{series.title(name)}, Revision {revision}"
-        told.append(f"{who}: {'; '.join(with_interval(ledger[key]) if revision == NEW else ledger[key].text for key in keys)}")
+        told.append(f"{who}: {'; '.join(ledger[key].plus_minus if revision == NEW else ledger[key].text for key in keys)}")
     over = "; ".join(ledger[key].text for key in points.filter(pl.col("series") == OVER_BUDGET)["key"])
     return (
         f"{len(policies)} line charts, one a policy: warm block hit rate at HBM budgets of {sizes} GiB, Revision {OLD}, "

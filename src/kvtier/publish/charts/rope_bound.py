@@ -82,7 +82,7 @@ def line(base: float, style: series.Style, placed: dict[str, alt.X | alt.Y]) -> 
     """Band, line and points of one base."""
     rows = alt.Chart(alt.NamedData(name=DATA)).transform_filter(alt.datum.base == base).encode(x=placed["x"])
     curve, points = (rows.transform_filter(alt.datum.mark == mark) for mark in ("curve", "point"))
-    point = {"filled": True} if style.dash == (1, 0) else {"filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
+    point = {"filled": True} if style.dash == (1, 0) else series.HOLLOW
     return [
         curve.mark_area(color=style.colour, opacity=0.2).encode(y=placed["lowest"], y2="highest:Q"),
         curve.mark_line(color=style.colour, strokeDash=list(style.dash)).encode(y=placed["y"]),

@@ -72,7 +72,7 @@ def line(policy: str, side: str, placed: dict[str, alt.X | alt.Y]) -> list[alt.C
     """Band, line and points of one policy on one side; ours filled and full, the peer's hollow and thin."""
     style, ours = series.style(policy), side == OURS
     base = alt.Chart(alt.NamedData(name=DATA)).transform_filter((alt.datum.policy == policy) & (alt.datum.side == side))
-    point = {"filled": True} if ours else {"filled": False, "fill": series.PAPER, "strokeWidth": 1.5}
+    point = {"filled": True} if ours else series.HOLLOW
     return [
         base.mark_area(color=style.colour, opacity=0.16).encode(x=placed["x"], y=placed["lowest"], y2="highest:Q"),
         base.mark_line(color=style.colour, strokeDash=list(style.dash), strokeWidth=2 if ours else 1.25).encode(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import altair as alt
 import polars as pl
 
 from kvtier.errors import InputError
-from kvtier.publish import dots, series, theme
+from kvtier.publish import dots, intervals, series, theme
 from kvtier.publish.ledger import Ledger, Quote
 
 OLD, NEW = 2, 3
@@ -43,14 +45,14 @@ def drawn(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> pl.DataFrame:
     """One row an effect and revision, with its height in the plot."""
     groups, rows = pairs(ledger), []
     heights = dots.heights([len(group) for group in groups], GRIDS[layout])
-    for (words, policy, *keys), y in zip(dots.flat(groups), heights, strict=True):
+    for (words, policy, *keys), y in zip(chain.from_iterable(groups), heights, strict=True):
         for revision, key in zip((OLD, NEW), keys, strict=True):
             quote = ledger[key]
             if quote.unit != "points":
                 raise InputError(ledger.source, key, quote.unit, "a difference in points")
             told = {"key": key, "effect": words, "policy": policy, "revision": revision, "y_px": y}
-            rows.append({**told, "points": quote.value, **dots.ends(quote)})
-    return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64, "upper": pl.Float64})
+            rows.append({**told, "points": quote.value, **intervals.ends(quote)})
+    return pl.DataFrame(rows, schema_overrides=intervals.COLUMNS)
 
 
 def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
@@ -64,7 +66,7 @@ def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
         value="points",
         pair=(OLD, NEW),
         heads=(f"Revision {OLD}", f"Revision {NEW}"),
-        say=(dots.signed, dots.signed_with_interval),
+        say=(intervals.signed, intervals.signed_with_interval),
         colours={policy: series.style(policy).colour for policy in points["policy"].unique().sort()},
         axis={
             "title": "Difference in warm block hit rate (points)",
@@ -79,15 +81,14 @@ def in_words(points: pl.DataFrame, ledger: Ledger) -> str:
     told = []
     for (effect,), rows in points.group_by("effect", maintain_order=True):
         old, new = (ledger[key] for key in rows.sort("revision")["key"])
-        told.append(f"{effect}: {old.signed}, then {dots.signed_with_interval(new)}")
+        told.append(f"{effect}: {old.signed}, then {intervals.signed_with_interval(new)}")
     return f"Dot chart: differences in warm block hit rate, in points, in Revision {OLD} and in Revision {NEW}. {'. '.join(told)}."
 
 
 def caption(quotes: list[Quote], alphas: list[Quote], ledger: Ledger) -> str:
     """What dots and bars are, and on what."""
-    level = dots.level(quotes)
     few, many = (ledger[f"sim.rev{revision}.e1.seeds"].text for revision in (OLD, NEW))
-    bars = f"bar, where wider than the dot, {level:g} % interval of the mean over {many}, paired" if level else f"{many}, no interval"
+    bars = intervals.said("bars, where wider than the dot,", quotes, many, ", paired")
     return (
         f"HBM {GIB} GiB where none is said; zipf, warm turns. "
         "Kept state: hit rate with state kept at eviction minus with state dropped; elsewhere it is dropped. "

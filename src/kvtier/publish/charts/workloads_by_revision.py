@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from kvtier.errors import InputError
-from kvtier.publish import dots, series, theme
+from kvtier.publish import dots, intervals, series, theme
 from kvtier.publish.ledger import Ledger
 
 OLD, NEW = 2, 3
@@ -47,8 +47,8 @@ def drawn(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> pl.DataFrame:
             for revision in (OLD, NEW):
                 quote = ledger[KEY.format(revision, workload, policy)]
                 told = {"key": quote.key, "workload": workload, "policy": policy, "title": series.title(policy), "revision": revision}
-                rows.append({**told, "y_px": y, "percent": quote.value, **dots.ends(quote)})
-    return pl.DataFrame(rows, schema_overrides={"lower": pl.Float64, "upper": pl.Float64})
+                rows.append({**told, "y_px": y, "percent": quote.value, **intervals.ends(quote)})
+    return pl.DataFrame(rows, schema_overrides=intervals.COLUMNS)
 
 
 def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
@@ -62,7 +62,7 @@ def rows_of(points: pl.DataFrame, layout: theme.Layout) -> dots.Dots:
         value="percent",
         pair=(OLD, NEW),
         heads=(f"Rev. {OLD}", f"Rev. {NEW}") if layout.narrow else (f"Revision {OLD}", f"Revision {NEW}"),
-        say=(lambda quote: quote.bare, lambda quote: quote.bare if layout.narrow else dots.with_interval(quote)),
+        say=(lambda quote: quote.bare, lambda quote: quote.bare if layout.narrow else intervals.with_interval(quote)),
         colours={policy: series.style(policy).colour for policy in points["policy"].unique(maintain_order=True)},
         axis={
             "title": "Warm block hit rate (% of blocks read)" if layout.narrow else "Warm block hit rate (% of blocks read, served by HBM)",
@@ -78,7 +78,7 @@ def bounds(points: pl.DataFrame, rows: dots.Dots, ledger: Ledger) -> list[alt.Ch
     for (workload,), of_workload in points.group_by("workload", maintain_order=True):
         optimum = ledger[KEY.format(NEW, workload, OPTIMUM)]
         top, foot = of_workload["y_px"].min() - grid.row / 2, of_workload["y_px"].max() + grid.row / 2
-        name, said = top - 6, optimum.bare if layout.narrow else dots.with_interval(optimum)
+        name, said = top - 6, optimum.bare if layout.narrow else intervals.with_interval(optimum)
         found += [
             *dots.bound(optimum, top, foot, rows),
             theme.said(workload, grid.left, name, layout.text + 1, series.INK, 600),
@@ -92,10 +92,10 @@ def in_words(points: pl.DataFrame, ledger: Ledger) -> str:
     """The figure for a reader who cannot see it."""
     told = []
     for (workload,), rows in points.group_by("workload", maintain_order=True):
-        parts = [f"{workload}: optimum {dots.with_interval(ledger[KEY.format(NEW, workload, OPTIMUM)])}"]
+        parts = [f"{workload}: optimum {intervals.with_interval(ledger[KEY.format(NEW, workload, OPTIMUM)])}"]
         for (policy,), pair in rows.group_by("policy", maintain_order=True):
             old, new = (ledger[key] for key in pair.sort("revision")["key"])
-            parts.append(f"{series.title(policy)} {old.bare}, then {dots.with_interval(new)}")
+            parts.append(f"{series.title(policy)} {old.bare}, then {intervals.with_interval(new)}")
         told.append("; ".join(parts))
     return f"Dot charts: warm block hit rate in % in Revision {OLD} and in Revision {NEW}, by workload. {'. '.join(told)}."
 
@@ -119,8 +119,7 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     rows, quotes = rows_of(points, layout), [ledger[key] for key in points["key"]]
     optima = [ledger[KEY.format(NEW, workload, OPTIMUM)] for workload in points["workload"].unique(maintain_order=True)]
     few, many = (ledger[f"sim.rev{revision}.e3.seeds"].text for revision in (OLD, NEW))
-    level = dots.level(quotes)
-    bars = f"bar, where wider than the dot, {level:g} % interval of the mean over {many}" if level else f"{many}, no interval"
+    bars = intervals.said("bars, where wider than the dot,", quotes, many)
     return theme.Figure(
         name="workloads_by_revision",
         title=f"Hit rate on three workloads, Revision {OLD} and Revision {NEW}",
