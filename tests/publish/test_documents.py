@@ -13,6 +13,7 @@ from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.files import read_json, sha256
 from kvtier.publish import documents
 from kvtier.publish.ledger import Ledger
+from kvtier.publish.sources import Sources
 from kvtier.publish.verdicts import Claims
 
 TEMPLATES = Path(documents.__file__).parent / "templates"
@@ -231,7 +232,7 @@ def published():
     claims = Claims("claims.json", read_json(ROOT / "data/claims.json"), ledger, {"appendix": "Appendix"})
     files = {name: ROOT / name for name in ("data/results_v2.json", "src/kvtier/simulate/revision1.py")}
     listed = findings.read(ROOT / "data/published/findings.yaml")
-    return ledger, documents.Sources(claims, listed, retractions.read(RETRACTED), files)
+    return ledger, Sources(claims, listed, retractions.read(RETRACTED), files)
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from kvtier.jobs import reporting
-from kvtier.publish.pages import appendix
+from kvtier.publish.pages import write
+from kvtier.publish.sources import Given
 
 if __name__ == "__main__":
     with reporting(snakemake):
-        appendix.draw(Path(snakemake.output.pictures[0]).parent, appendix.given(snakemake.input))
+        write.diagrams(Path(snakemake.output.pictures[0]).parent, Given.of(snakemake.input))

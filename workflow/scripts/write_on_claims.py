@@ -2,6 +2,7 @@
 
 from kvtier.jobs import reporting
 from kvtier.publish import documents
+from kvtier.publish.sources import Given
 
 if __name__ == "__main__":
     with reporting(snakemake):
@@ -10,12 +11,7 @@ if __name__ == "__main__":
         documents.write_on_claims(
             given.template,
             snakemake.output.document,
-            numbers=given.numbers,
-            verdicts=given.verdicts,
-            titles=given.titles,
-            found=given.found,
-            retracted=given.retracted,
+            Given.of(given),
             files=files,
             rules=snakemake.params.get("made_by", {}),
-            survival=given.get("survival"),
         )

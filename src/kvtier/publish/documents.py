@@ -7,26 +7,23 @@ published value outside a passage about claims, or a retracted one outside a pas
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
 from kvtier.errors import InputError
-from kvtier.evidence import findings, retractions
-from kvtier.evidence import survival as survivals
-from kvtier.evidence.findings import Finding
+from kvtier.evidence import retractions
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label, Status
-from kvtier.evidence.retractions import Retraction, on_retractions, passages
-from kvtier.evidence.survival import Fate, Survival
-from kvtier.files import read_json, read_yaml, sha256, write_atomically
+from kvtier.evidence.retractions import on_retractions, passages
+from kvtier.files import read_json, sha256, write_atomically
 from kvtier.publish import series
 from kvtier.publish.ledger import Ledger, Quote
+from kvtier.publish.sources import Given, Sources, read
 from kvtier.publish.verdicts import MARKS, PUBLISHED_HEADING, PUBLISHED_MARK, RETRACTED_MARK, SIMULATED_MARK, Claims, cell
 
 SECTIONS: dict[str, tuple[Label, ...]] = {
@@ -272,34 +269,6 @@ def _line(error: BaseException, template: Path) -> int:
     return next((frame.lineno or 0 for frame in reversed(traceback.extract_tb(error.__traceback__)) if frame.filename == str(template)), 0)
 
 
-@dataclass(frozen=True)
-class Sources:
-    """What a document draws on besides the ledger; each is needed by the functions that read it, and by them alone.
-
-    Parameters
-    ----------
-    claims : Claims, optional
-        Published claims and their verdicts.
-    findings : sequence of Finding
-        What this reproduction found.
-    retractions : sequence of Retraction
-        Retracted values, none of which the document may print outside passages about retractions.
-    files : mapping of str to Path
-        Published name of a file to where it is now.
-    rules : mapping of str to str
-        Published name of a file to the rule that makes it.
-    survivals : sequence of (Survival, Fate)
-        Results of Revision 2, and what became of each under Revision 3.
-    """
-
-    claims: Claims | None = None
-    findings: Sequence[Finding] = ()
-    retractions: Sequence[Retraction] = ()
-    files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
-    rules: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    survivals: Sequence[tuple[Survival, Fate]] = ()
-
-
 def _linked(finding: re.Match[str]) -> str:
     return f"[{finding[0]}](#{finding[0].lower()})"
 
@@ -494,17 +463,7 @@ def write(template: str | Path, numbers: str | Path, path: str | Path, *, retrac
 
 
 def write_on_claims(
-    template: str | Path,
-    path: str | Path,
-    *,
-    numbers: str | Path,
-    verdicts: str | Path,
-    titles: Sequence[str | Path],
-    found: str | Path,
-    retracted: str | Path,
-    files: Mapping[str, str | Path],
-    rules: Mapping[str, str],
-    survival: str | Path | None = None,
+    template: str | Path, path: str | Path, given: Given, *, files: Mapping[str, str | Path], rules: Mapping[str, str]
 ) -> None:
     """Render a template about published claims, findings and retractions, all held against the ledger first, and write it whole.
 
@@ -513,27 +472,13 @@ def write_on_claims(
     template : str or Path
     path : str or Path
         The document to write.
-    numbers, verdicts : str or Path
-        Ledger and verdicts, as built.
-    titles : sequence of str or Path
-        Files of claims, for the documents' titles.
-    found, retracted : str or Path
-        Findings and retractions.
+    given : Given
+        Ledger, claims, findings, retractions, survivals.
     files : mapping of str to path
         Published name of a file to where it is now.
     rules : mapping of str to str
         Published name of a file to the rule that makes it.
-    survival : str or Path, optional
-        Results of Revision 2 that are held against Revision 3.
     """
-    ledger, records = Ledger.read(numbers), read_json(verdicts)
-    names = {content["name"]: content["title"] for content in map(read_yaml, titles)}
-    claims = Claims(str(verdicts), records, ledger, names)
-    listed, withdrawn = findings.read(found), retractions.read(retracted)
-    findings.check(found, listed, claims.values(), records)
-    retractions.check(retracted, withdrawn, records, read_json(numbers))
-    results = survivals.read(survival) if survival else ()
-    fates = survivals.judge(survival, results, claims.values()) if survival else {}
-    survived = [(result, fates[result.id]) for result in results]
-    sources = Sources(claims, listed, withdrawn, {name: Path(where) for name, where in files.items()}, rules, survived)
-    write_atomically(path, render(template, ledger, sources))
+    ledger, sources = read(given)
+    named = {name: Path(where) for name, where in files.items()}
+    write_atomically(path, render(template, ledger, replace(sources, files=named, rules=rules)))

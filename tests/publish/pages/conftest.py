@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kvtier.publish import sources
 from kvtier.publish.facts import Facts
 from kvtier.publish.pages.page import Page
-from kvtier.publish.pages.sources import Given, facts_and_sources
+from kvtier.publish.sources import Given
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED = ROOT / "data" / "published"
@@ -28,12 +29,12 @@ def given() -> Given:
 
 @pytest.fixture(scope="session")
 def read(given):
-    return facts_and_sources(given)
+    return sources.read(given)
 
 
 @pytest.fixture
 def facts(read) -> Facts:
-    return Facts(read[0].ledger, read[0].claims)
+    return Facts(read[0], read[1].claims)
 
 
 @pytest.fixture

@@ -20,12 +20,13 @@ from kvtier.evidence.claims import uses
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.publish import series
 from kvtier.publish.diagrams import Diagram
-from kvtier.publish.documents import Sources, written
+from kvtier.publish.documents import written
 from kvtier.publish.drawing import NARROW, WIDE, Canvas
 from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
 from kvtier.publish.pages import fonts
 from kvtier.publish.pages.runs import runs
 from kvtier.publish.palette import DARK, LIGHT
+from kvtier.publish.sources import Sources
 from kvtier.publish.verdicts import ORDER, slug
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
