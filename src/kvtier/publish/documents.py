@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,9 @@ class Quoting:
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
         quoting = (self.num, self.unc, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
-        building = (self.swept, self.has, self.section, self.kept_for_audit, self.caveat, self.grid, self.records, self.listing, self.keys)
-        return {function.__name__: function for function in (*quoting, *building, self.withdrawn)} | {
+        opening = (self.section, self.kept_for_audit, self.caveat)
+        tables = (self.ledger.swept, self.has, self.grid, self.records, self.listing, self.keys)
+        return {function.__name__: function for function in (*quoting, *opening, *tables, self.withdrawn)} | {
             "policy_name": series.title,
             "written": written,
             "cell": cell,
@@ -144,19 +145,6 @@ class Quoting:
         """Whether the ledger has the key: for values that are undefined in some builds."""
         return key in self.ledger
 
-    def swept(self, pattern: str, name: str) -> list[str]:
-        """Values that a ``<name>`` of a key pattern takes, in reading order.
-
-        Raises
-        ------
-        InputError
-            If no key matches.
-        """
-        found = sorted({match[name] for match in self.ledger.matches(pattern)}, key=series.order)
-        if not found:
-            raise InputError(self.ledger.source, pattern, "no key that matches", "one or more")
-        return found
-
     def section(self, heading: str) -> str:
         """Open a section: its heading and what its class means. Holds until the next one opens."""
         if heading not in SECTIONS:
@@ -174,12 +162,6 @@ class Quoting:
     def caveat(self) -> str:
         """The standing caveat, as a quotation."""
         return f"> {SIMULATION_CAVEAT}"
-
-    def _one_experiment(self, keys: Iterable[str]) -> None:
-        """Refuse a table that sets rows of two experiments side by side: e1 and e2 differ in seeds and so in their LRU (SPEC §6)."""
-        experiments = {match[1] for match in (re.match(r"sim\.rev\d\.(e\d)\.", key) for key in keys) if match}
-        if len(experiments) > 1:
-            raise InputError(self.ledger.source, "table", f"rows of {' and '.join(sorted(experiments))}", "one experiment a table")
 
     def grid(
         self,
@@ -209,15 +191,16 @@ class Quoting:
         names : dict, optional
             Words for swept values.
         """
-        across = self.swept(pattern, columns)
-        self._one_experiment(
-            pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for row in self.swept(pattern, rows) for column in across
-        )
+        across = self.ledger.swept(pattern, columns)
+        cells = {
+            row: [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
+            for row in self.ledger.swept(pattern, rows)
+        }
+        self.ledger.one_experiment(key for keys in cells.values() for key in keys)
         lines = [f"| {corner} | {' | '.join(written(columns, word, names) for word in across)} |", f"|---|{'---|' * len(across)}"]
-        for row in self.swept(pattern, rows):
-            keys = [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
-            cells = (absent if absent and key not in self.ledger else getattr(self, show)(key) for key in keys)
-            lines.append(f"| {written(rows, row, names)} | {' | '.join(cells)} |")
+        for row, keys in cells.items():
+            shown = (absent if absent and key not in self.ledger else getattr(self, show)(key) for key in keys)
+            lines.append(f"| {written(rows, row, names)} | {' | '.join(shown)} |")
         return "\n".join([*lines, "", self.keys(pattern)])
 
     def records(self, pattern: str, *, corner: str, columns: dict[str, str], absent: str = "", names: dict[str, str] | None = None) -> str:
@@ -236,9 +219,11 @@ class Quoting:
         """
         (name,) = re.findall(r"<(\w+)>", pattern)
         shown = {head: field.rpartition(":")[::2] for head, field in columns.items()}
-        self._one_experiment([pattern.replace(f"<{name}>", row) for row in self.swept(f"{pattern}.{next(iter(shown.values()))[1]}", name)])
+        _, first = next(iter(shown.values()))
+        down = self.ledger.swept(f"{pattern}.{first}", name)
+        self.ledger.one_experiment(pattern.replace(f"<{name}>", row) for row in down)
         lines = [f"| {corner} | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}"]
-        for row in self.swept(f"{pattern}.{next(iter(shown.values()))[1]}", name):
+        for row in down:
             cells = []
             for show, field in shown.values():
                 key = f"{pattern.replace(f'<{name}>', row)}.{field}"
@@ -249,7 +234,7 @@ class Quoting:
 
     def listing(self, *keys: str) -> str:
         """A table with one row a number: value, what it is, key. The class is added where the section is for more than one."""
-        self._one_experiment(keys)
+        self.ledger.one_experiment(keys)
         mixed = len(self.classes) > 1
         lines = (
             ["| Value | What it is | Class | Key |", "|---|---|---|---|"] if mixed else ["| Value | What it is | Key |", "|---|---|---|"]

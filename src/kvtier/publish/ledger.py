@@ -12,6 +12,7 @@ from typing import Any
 from kvtier.errors import InputError
 from kvtier.evidence.labels import Label, Status
 from kvtier.files import read_json
+from kvtier.publish import series
 
 MINUS = "−"
 FIELDS = ("value", "display", "unit", "label", "status", "definition", "rule", "params", "uncertainty")
@@ -166,6 +167,31 @@ class Ledger:
             f"(?P<{part[1:-1]}>[a-z0-9_]+)" if part.startswith("<") else re.escape(part) for part in re.split(r"(<\w+>)", pattern)
         )
         return [match.groupdict() for match in (re.fullmatch(expression, key) for key in self._quotes) if match]
+
+    def swept(self, pattern: str, name: str) -> list[str]:
+        """Values that a ``<name>`` of a key pattern takes, in reading order.
+
+        Raises
+        ------
+        InputError
+            If no key matches.
+        """
+        found = sorted({match[name] for match in self.matches(pattern)}, key=series.order)
+        if not found:
+            raise InputError(self.source, pattern, "no key that matches", "one or more")
+        return found
+
+    def one_experiment(self, keys: Iterable[str]) -> None:
+        """Refuse a table that sets rows of two experiments side by side: e1 and e2 differ in seeds and so in their LRU (SPEC §6).
+
+        Raises
+        ------
+        InputError
+            If it does.
+        """
+        experiments = {match[1] for match in (re.match(r"sim\.rev\d\.(e\d)\.", key) for key in keys) if match}
+        if len(experiments) > 1:
+            raise InputError(self.source, "table", f"rows of {' and '.join(sorted(experiments))}", "one experiment a table")
 
 
 def labels(quotes: Iterable[Quote]) -> list[Label]:

@@ -87,3 +87,8 @@ def test_what_does_not_exist_is_named(page):
     for call, name in ((page.diagram, "99.1"), (page.chart, "nothing"), (page.retraction, "nothing"), (page.finding, "D99")):
         with pytest.raises(InputError, match=re.escape(name)):
             call(name)
+
+
+def test_a_table_of_two_experiments_is_refused(page):
+    with pytest.raises(InputError, match="rows of e1 and e2"):
+        page.listing("sim.rev2.e1.32.lru.hit", "sim.rev2.e2.lru.hit", caption="Rates")

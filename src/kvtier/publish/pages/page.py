@@ -95,7 +95,7 @@ class Page:
     def functions(self) -> dict[str, Callable[..., Any]]:
         """Name in the template to function."""
         values = (self.num, self.bare, self.signed, self.unc, self.plus_minus, self.stated, self.both, self.printed, self.verdict)
-        reading = (self.swept, self.has, self.value, self.grid, self.listing, self.keys)
+        reading = (self.facts.ledger.swept, self.has, self.value, self.grid, self.listing, self.keys)
         parts = (self.diagram, self.chart, self.retraction, self.finding, self.survival, self.part, self.papers, self.badge)
         counting = (self.verdict_counts, self.retracted, self.label)
         return {function.__name__: function for function in (*values, *reading, *parts, *counting)} | {
@@ -164,13 +164,6 @@ class Page:
         """Whether the ledger has a key."""
         return key in self.facts.ledger
 
-    def swept(self, pattern: str, name: str) -> list[str]:
-        """Values that a ``<name>`` of a key pattern takes, in reading order."""
-        found = sorted({match[name] for match in self.facts.ledger.matches(pattern)}, key=series.order)
-        if not found:
-            raise InputError(self.facts.ledger.source, pattern, "no key that matches", "one or more")
-        return found
-
     # Tables
 
     def keys(self, *patterns: str) -> Markup:
@@ -191,9 +184,9 @@ class Page:
         names: dict[str, str] | None = None,
     ) -> Markup:
         """A table over two swept values: `pattern` is a key with ``<rows>`` and ``<columns>`` in it."""
-        across = self.swept(pattern, columns)
+        across = self.facts.ledger.swept(pattern, columns)
         body = []
-        for row in self.swept(pattern, rows):
+        for row in self.facts.ledger.swept(pattern, rows):
             keys = [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
             body.append([written(rows, row, names), *(link(self.facts.num(key, show)) if self.has(key) else absent for key in keys)])
         head = [corner, *(written(columns, word, names) for word in across)]
@@ -201,6 +194,7 @@ class Page:
 
     def listing(self, *keys: str, caption: str) -> Markup:
         """A table with one row a number: what it is, its value, its class."""
+        self.facts.ledger.one_experiment(keys)
         rows = [
             [self.facts.quote(key).definition.rstrip("."), self.plus_minus(key), self.badge(self.facts.quote(key).label)] for key in keys
         ]
