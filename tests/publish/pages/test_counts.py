@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kvtier.publish.pages.page import Page, plain_text
+from kvtier.publish.pages.markup import plain_text
+from kvtier.publish.pages.page import Page
 
 
 def test_every_claim_is_counted_once(page: Page):

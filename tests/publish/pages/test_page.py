@@ -10,11 +10,13 @@ import pytest
 from kvtier.errors import InputError
 from kvtier.evidence.labels import SIMULATION_CAVEAT
 from kvtier.publish.diagrams import Diagram
-from kvtier.publish.pages.page import Page, plain_text
+from kvtier.publish.pages.markup import plain_text
+from kvtier.publish.pages.page import Page
+from kvtier.publish.pages.papers import papers as papers_of
 
 
 def papers(page: Page) -> dict:
-    return json.loads(re.sub(r"^<script[^>]*>|</script>$", "", str(page.papers())))
+    return json.loads(re.sub(r"^<script[^>]*>|</script>$", "", str(papers_of(page.facts))))
 
 
 def test_a_number_is_a_link_to_its_papers(page):
@@ -44,7 +46,7 @@ def test_words_of_the_papers_cannot_end_the_script(page):
     page.facts.claims.records["appendix.s01.layers"]["says"] = "a </script> in it"
     page.stated("appendix.s01.layers")
     try:
-        assert str(page.papers()).count("</script>") == 1
+        assert str(papers_of(page.facts)).count("</script>") == 1
     finally:
         page.facts.claims.records["appendix.s01.layers"]["says"] = "Layers of Llama 70B"
 

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from kvtier.evidence.labels import Label
+from kvtier.publish.diagrams import Diagram
 from kvtier.publish.drawing import NARROW, Canvas
 from kvtier.publish.facts import label_of
-from kvtier.publish.pages.page import TEMPLATES, Page, anchor, plain_text
+from kvtier.publish.pages.appendix import PARTS
+from kvtier.publish.pages.markup import anchor, plain_text
+from kvtier.publish.pages.page import TEMPLATES, Page
 from kvtier.publish.verdicts import slug
 
 CALLS = re.compile(r"\b(diagram|chart)\(\"([^\"]+)\"(?:, \"([^\"]+)\")?")
@@ -67,38 +70,46 @@ def homes() -> dict[str, tuple[int, str]]:
     return found
 
 
+def _of_diagram(page: Page, diagram: Diagram, part: int, home: str) -> Card:
+    with page.facts.collecting() as shown:
+        canvas = Canvas(NARROW, page.facts)
+        diagram.draw(canvas)
+        alt = plain_text(page.told(diagram.alt, f"diagram {diagram.number}"))
+    return Card(
+        title=diagram.title,
+        label=label_of(shown),
+        source=diagram.source,
+        alt=alt,
+        drawing=Markup(canvas.svg(alt)),
+        part=part,
+        home=home,
+        files=tuple((kind, f"diagrams/{diagram.name}.{kind.lower()}") for kind in ("SVG", "CSV")),
+        words=" ".join(shown),
+    )
+
+
+def _of_chart(page: Page, name: str, part: int, home: str) -> Card:
+    chart = page.charts[name]
+    for key in chart["keys"]:
+        page.facts.num(key)
+    shape = Markup('<svg role="group" aria-label="{}" {}')
+    return Card(
+        title=chart["title"],
+        label=Label(chart["label"]),
+        source=chart["source"],
+        alt=chart["alt"],
+        drawing=shape.format(chart["alt"], Markup(chart["narrow"].partition("<svg ")[2])),
+        part=part,
+        home=home,
+        files=(("SVG", f"{name}.svg"), ("spec", f"{name}.vl.json"), ("CSV", f"{name}.csv")),
+        words=" ".join(chart["keys"]),
+        chart=name,
+    )
+
+
 def cards(page: Page) -> list[Card]:
     """Cards of all figures: by part, those of no part last."""
     placed = homes()
-    found = []
-    for diagram in page.diagrams.values():
-        with page.facts.collecting() as shown:
-            canvas = Canvas(NARROW, page.facts)
-            diagram.draw(canvas)
-            alt = plain_text(page.told(diagram.alt, f"diagram {diagram.number}"))
-        part, home = placed.get(diagram.number, (0, ""))
-        files = tuple((kind, f"diagrams/{diagram.name}.{kind.lower()}") for kind in ("SVG", "CSV"))
-        drawing = Markup(canvas.svg(alt))
-        found.append(Card(diagram.title, label_of(shown), diagram.source, alt, drawing, part, home, files, " ".join(shown)))
-    for name, chart in page.charts.items():
-        for key in chart["keys"]:
-            page.facts.num(key)
-        part, home = placed.get(name, (0, ""))
-        files = (("SVG", f"{name}.svg"), ("spec", f"{name}.vl.json"), ("CSV", f"{name}.csv"))
-        shape = Markup('<svg role="group" aria-label="{}" {}')
-        drawing = shape.format(chart["alt"], Markup(chart["narrow"].partition("<svg ")[2]))
-        found.append(
-            Card(
-                chart["title"],
-                Label(chart["label"]),
-                chart["source"],
-                chart["alt"],
-                drawing,
-                part,
-                home,
-                files,
-                " ".join(chart["keys"]),
-                name,
-            )
-        )
-    return sorted(found, key=lambda card: (card.part or 99, card.home))
+    found = [_of_diagram(page, diagram, *placed.get(number, (0, ""))) for number, diagram in page.diagrams.items()]
+    found += [_of_chart(page, name, *placed.get(name, (0, ""))) for name in page.charts]
+    return sorted(found, key=lambda card: (card.part or len(PARTS) + 1, card.home))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +12,22 @@ import jinja2
 from markupsafe import Markup
 
 from kvtier.errors import InputError
-from kvtier.evidence import provenance
 from kvtier.evidence.claims import MEANING as VERDICT_MEANING
-from kvtier.evidence.claims import uses
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.publish import series
 from kvtier.publish.diagrams import Diagram
 from kvtier.publish.documents import written
 from kvtier.publish.drawing import NARROW, WIDE, Canvas
-from kvtier.publish.facts import Both, Fact, Facts, Kind, label_of
+from kvtier.publish.facts import Fact, Facts, Kind, label_of
 from kvtier.publish.pages import fonts
+from kvtier.publish.pages.markup import anchor, badge, both_links, link, plain_text, table
+from kvtier.publish.pages.papers import papers
 from kvtier.publish.pages.runs import runs
 from kvtier.publish.palette import DARK, LIGHT
 from kvtier.publish.sources import Sources
 from kvtier.publish.verdicts import ORDER, slug
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
-TAG = re.compile(r"<[^>]*>")
-
-
-def link(fact: Fact) -> Markup:
-    """A value as a link to its papers; one that was taken back is struck through."""
-    shown = Markup('<a class="num {}" href="#{}">{}</a>').format(fact.kind, fact.ref, fact.text)
-    return Markup("<s>{}</s>").format(shown) if fact.kind is Kind.RETRACTED else shown
-
-
-def both_links(pair: Both) -> Markup:
-    """A published value and the recomputed one; the page shows one of them."""
-    shape = '<span class="as-published">{}</span><span class="as-recomputed">{}</span>'
-    return Markup(shape).format(link(pair.published), link(pair.recomputed))
-
-
-def plain_text(html: str) -> str:
-    """The words of a piece of HTML, recomputed values in place of published ones."""
-    text = re.sub(r'<span class="as-published">.*?</span>', "", html)
-    return re.sub(r"\s+", " ", Markup(TAG.sub("", text)).unescape()).strip()
-
-
-def anchor(number: str) -> str:
-    """Id of a diagram: ``diagram-3-2``."""
-    return f"diagram-{number.replace('.', '-')}"
 
 
 def limits_of(diagram: Diagram, shown: Mapping[str, Fact]) -> str:
@@ -96,10 +70,11 @@ class Page:
         """Name in the template to function."""
         values = (self.num, self.bare, self.signed, self.unc, self.plus_minus, self.stated, self.both, self.printed, self.verdict)
         reading = (self.facts.ledger.swept, self.has, self.value, self.grid, self.listing, self.keys)
-        parts = (self.diagram, self.chart, self.retraction, self.finding, self.survival, self.part, self.papers, self.badge)
+        parts = (self.diagram, self.chart, self.retraction, self.finding, self.survival, self.part, badge)
         counting = (self.verdict_counts, self.retracted, self.label)
         return {function.__name__: function for function in (*values, *reading, *parts, *counting)} | {
             "policy_name": series.title,
+            "papers": lambda: papers(self.facts),
             "runs": lambda: runs(self.facts),
             "written": written,
             "labels": lambda: [(label, slug(label), MEANING[label]) for label in Label],
@@ -190,36 +165,15 @@ class Page:
             keys = [pattern.replace(f"<{rows}>", row).replace(f"<{columns}>", column) for column in across]
             body.append([written(rows, row, names), *(link(self.facts.num(key, show)) if self.has(key) else absent for key in keys)])
         head = [corner, *(written(columns, word, names) for word in across)]
-        return self.table(caption, head, body) + self.keys(pattern)
+        return table(caption, head, body) + self.keys(pattern)
 
     def listing(self, *keys: str, caption: str) -> Markup:
         """A table with one row a number: what it is, its value, its class."""
         self.facts.ledger.one_experiment(keys)
-        rows = [
-            [self.facts.quote(key).definition.rstrip("."), self.plus_minus(key), self.badge(self.facts.quote(key).label)] for key in keys
-        ]
-        return self.table(caption, ["What it is", "Value", "Class"], rows)
-
-    @staticmethod
-    def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
-        """A table that scrolls inside itself where it is too wide; the first cell of a row is its head."""
-        heads = Markup("").join(Markup('<th scope="col">{}</th>').format(cell) for cell in head)
-        lines = Markup("").join(
-            Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-                row[0], Markup("").join(Markup("<td>{}</td>").format(cell) for cell in row[1:])
-            )
-            for row in rows
-        )
-        shape = '<div class="scrolls" role="region" tabindex="0" aria-label="{}"><table><caption>{}</caption>'
-        shape += "<thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>"
-        return Markup(shape).format(caption, caption, heads, lines)
+        rows = [[self.facts.quote(key).definition.rstrip("."), self.plus_minus(key), badge(self.facts.quote(key).label)] for key in keys]
+        return table(caption, ["What it is", "Value", "Class"], rows)
 
     # Figures
-
-    @staticmethod
-    def badge(label: str, source: str = "") -> Markup:
-        """An evidence class as a badge."""
-        return Markup('<span class="badge {}">{}</span>').format(slug(label), Markup("{} · {}").format(label, source) if source else label)
 
     def told(self, text: str, where: str) -> Markup:
         """A text with values by key, filled."""
@@ -237,7 +191,7 @@ class Page:
         parts = [
             Markup('<figure id="{}" class="figure" aria-labelledby="{}-title" data-label="{}">').format(identity, identity, label),
             Markup('<div class="figure-head"><h3 id="{0}-title"><a class="anchor" href="#{0}">{1}</a> {2}</h3>{3}</div>').format(
-                identity, name, title, self.badge(label, source)
+                identity, name, title, badge(label, source)
             ),
             Markup('<p class="limits">{}</p>').format(limits) if limits else "",
             body,
@@ -309,8 +263,8 @@ class Page:
             about = ["" if row[place[column]] is None else _cell(row[place[column]]) for column in told]
             rows.append([*about, link(self.facts.num(row[place["key"]], "plus_minus")) if "key" in place else ""])
         head = [column.replace("_", " ") for column in told]
-        table = self.table(f"Data of the figure: {chart['title']}", [*head, "value"], rows)
-        return Markup('<details class="data" data-made-by="{}"><summary>Data</summary>{}</details>').format(chart["name"], table)
+        shown = table(f"Data of the figure: {chart['title']}", [*head, "value"], rows)
+        return Markup('<details class="data" data-made-by="{}"><summary>Data</summary>{}</details>').format(chart["name"], shown)
 
     # What was found and taken back
 
@@ -350,7 +304,7 @@ class Page:
             was, now = (self.told(text, f"result {survival.id}") for text in (survival.was, survival.now))
             shown = Markup('<strong class="fate {}">{}</strong>').format(slug(fate), fate)
             rows.append([survival.result, was, now, shown])
-        return self.table("What of Revision 2 survives Revision 3", ["Result", "Revision 2", "Revision 3", "It"], rows)
+        return table("What of Revision 2 survives Revision 3", ["Result", "Revision 2", "Revision 3", "It"], rows)
 
     def part(self, template: str) -> Markup:
         """A part of the page from its own template; simulated numbers in it bring the standing caveat."""
@@ -368,53 +322,6 @@ class Page:
     def retracted(self) -> list[tuple[str, str]]:
         """Every retracted quantity: the anchor of its box, and its name."""
         return [(f"retraction-{slug(entry.id)}", entry.quantity) for entry in self.sources.retractions]
-
-    # Papers
-
-    def papers(self) -> Markup:
-        """What the page's script shows of each value: of numbers and claims that the page uses, and of those that these rest on."""
-        needed = {claim: uses(record) for claim, record in self.facts.claims.records.items()}
-        numbers = {ref[2:] for ref in self.facts.used if ref.startswith("n/")}
-        claims = {ref[2:] for ref in self.facts.used if ref.startswith("c/")}
-        claims |= {claim for claim, keys in needed.items() if numbers.intersection(keys)}
-        numbers |= {key for claim in claims for key in needed[claim] if key in self.facts.ledger}
-        resting: dict[str, list[str]] = {}
-        for claim in sorted(claims):
-            for key in needed[claim]:
-                resting.setdefault(key, []).append(claim)
-        found = {
-            "numbers": {key: self._number(key, resting.get(key, [])) for key in sorted(numbers)},
-            "claims": {claim: self._claim(claim) for claim in sorted(claims)},
-            "labels": MEANING,
-            "verdicts": VERDICT_MEANING,
-        }
-        text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), sort_keys=True).replace("</", "<\\/")
-        return Markup('<script type="application/json" id="papers">{}</script>').format(Markup(text))
-
-    def _number(self, key: str, resting: list[str]) -> dict[str, Any]:
-        quote = self.facts.ledger[key]
-        return {
-            "text": quote.text,
-            "interval": quote.interval or "",
-            "label": quote.label,
-            "status": quote.status,
-            "definition": quote.definition,
-            "rule": quote.rule,
-            "command": provenance.command(quote.rule),
-            "claims": resting,
-        }
-
-    def _claim(self, claim: str) -> dict[str, Any]:
-        record = self.facts.claims[claim]
-        title = self.facts.claims.document_title(record["document"])
-        return {
-            "printed": f"{record['printed']} {record['unit']}".rstrip(),
-            "place": f"{title}: {record['section']}",
-            "withdrawn": self.facts.claims.withdrawn(claim),
-            "reason": plain_text(record["reason"]),
-            "keys": [key for key in record["keys"] if key in self.facts.ledger],
-            **{name: record[name] for name in ("says", "label", "status", "verdict")},
-        }
 
 
 def _cell(value: Any) -> str:

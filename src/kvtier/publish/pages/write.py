@@ -15,7 +15,8 @@ from kvtier.publish.drawing import WIDE, Canvas, framed
 from kvtier.publish.facts import Facts, label_of
 from kvtier.publish.pages import gallery, lint
 from kvtier.publish.pages.appendix import PARTS
-from kvtier.publish.pages.page import Page, limits_of, plain_text, render
+from kvtier.publish.pages.markup import plain_text
+from kvtier.publish.pages.page import Page, limits_of, render
 from kvtier.publish.sources import Given, read
 
 
