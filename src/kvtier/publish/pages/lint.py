@@ -39,7 +39,8 @@ ROOMS = ("section", "main", "footer", "header")
 RANK = re.compile(r"\s*(?:\d{1,2}|←)\s*")
 CALLED = re.compile(r"(?:Diagram|Figure)(?: \d+(?:\.\d+)?)?")
 NAME = re.compile(r"[A-Za-z_<][\w.<>/-]*")
-GENERATED = re.compile(r"content\s*:\s*[^;}]*(?:[\d\\]|attr\(|counters?\()", re.IGNORECASE)
+GENERATED = re.compile(r"content\s*:\s*(?!counter\(pages?\))[^;}]*(?:[\d\\]|attr\(|counters?\()", re.IGNORECASE)
+"""Text from a style sheet that may hold a number; a page of print has its own."""
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ const kvtier = {};
   };
   const slug = (text) => (text.toLowerCase().match(/[a-z0-9]+/g) || []).join("-");
   const badge = (label) => element("span", { class: `badge ${slug(label)}` }, label);
-  const reference = (link) => {
-    const found = /^#([nc])\/(.+)$/.exec(link.getAttribute("href") || "");
+  const reference = (href) => {
+    const found = /^#([nc])\/(.+)$/.exec(href);
     const kind = found && { n: "numbers", c: "claims" }[found[1]];
-    return kind && papers[kind][found[2]] ? { kind, name: found[2], record: papers[kind][found[2]] } : null;
+    // Own ones alone: an address may name what every object has.
+    return kind && Object.hasOwn(papers[kind], found[2]) ? { kind, name: found[2], record: papers[kind][found[2]] } : null;
   };
 
   const brief = ({ kind, name, record }) => {
@@ -63,28 +64,46 @@ const kvtier = {};
     ].filter(([, inside]) => inside.length !== 0)),
   ];
 
-  kvtier.open = (link) => {
-    const found = reference(link);
+  // The address without a card, which is back when the card closes.
+  let address = "";
+  const ofCard = () => /^#[nc]\//.test(location.hash);
+  const open = (href) => {
+    const found = reference(href);
     if (!found) return false;
     body.replaceChildren(...(found.kind === "numbers" ? cardOfNumber : cardOfClaim)(found.name, found.record));
     hint.hidden = true;
-    if (!card.open) card.showModal();
+    // A link inside the card is gone now, and the focus with it.
+    if (card.open) card.querySelector(".close").focus();
+    else { address = ofCard() ? "" : location.hash; card.showModal(); }
     card.scrollTop = 0;
-    history.replaceState(null, "", link.getAttribute("href"));
+    history.replaceState(null, "", href);
     return true;
   };
+  kvtier.open = (link) => open(link.getAttribute("href") || "");
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#n/'],a[href^='#c/']");
-    if (link) { event.preventDefault(); kvtier.open(link); }
-    else if (event.target === card) card.close();
+    // A window of its own, where the reader asks for one.
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    kvtier.open(link);
   });
-  card.addEventListener("close", () => history.replaceState(null, "", location.pathname + location.search));
+  // Beside the card, from the press on: a selection of words may end there.
+  const beside = (event) => {
+    const { left, right, top, bottom } = card.getBoundingClientRect();
+    return event.target === card && (event.clientX < left || event.clientX > right || event.clientY < top || event.clientY > bottom);
+  };
+  let pressed = false;
+  card.addEventListener("pointerdown", (event) => { pressed = beside(event); });
+  card.addEventListener("click", (event) => { if (pressed && beside(event)) card.close(); });
+  card.addEventListener("close", () => { if (ofCard()) history.replaceState(null, "", address || location.pathname + location.search); });
 
   const show = (link) => {
-    const found = reference(link);
+    const found = reference(link.getAttribute("href") || "");
     if (!found || card.open) return;
     hint.replaceChildren(...brief(found));
     hint.hidden = false;
+    // It is as wide as the room to its right, so it is measured where there is all of it.
+    hint.style.left = hint.style.top = "0";
     const at = link.getBoundingClientRect(), size = hint.getBoundingClientRect(), wide = root.clientWidth;
     const below = at.bottom + 8 + size.height <= innerHeight;
     hint.style.left = `${scrollX + Math.max(12, Math.min(at.left, wide - size.width - 12))}px`;
@@ -93,7 +112,11 @@ const kvtier = {};
   };
   const hide = (link) => { hint.hidden = true; if (link) link.removeAttribute("aria-describedby"); };
   for (const [start, end] of [["mouseover", "mouseout"], ["focusin", "focusout"]]) {
-    document.addEventListener(start, (event) => { const link = event.target.closest?.(".num"); if (link) show(link); });
+    document.addEventListener(start, (event) => {
+      const link = event.target.closest?.(".num");
+      // Not where a closing card gives the focus back to what was clicked: there it would stay.
+      if (link && (start === "mouseover" || link.matches(":focus-visible"))) show(link);
+    });
     document.addEventListener(end, (event) => { const link = event.target.closest?.(".num"); if (link) hide(link); });
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
@@ -123,7 +146,25 @@ const kvtier = {};
   const contents = document.querySelector(".contents details");
   if (contents && !matchMedia("(min-width:1080px)").matches) contents.open = false;
 
-  const landed = () => { if (/^#[nc]\//.test(location.hash)) kvtier.open(element("a", { href: decodeURIComponent(location.hash) })); };
+  // On paper: dark ink, and a word on whose values these are, for the switch is not there.
+  const note = element("p", { class: "banner" }, "Values as v6.0 published them, where it has one; not as recomputed here.");
+  let theme;
+  addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    if (theme) root.dataset.theme = "light";
+    if (root.dataset.values === "published") document.querySelector("main").prepend(note);
+  });
+  addEventListener("afterprint", () => {
+    if (theme) root.dataset.theme = theme;
+    note.remove();
+  });
+
+  const landed = () => {
+    if (!ofCard()) { card.close(); return; }
+    let href = location.hash;
+    try { href = decodeURIComponent(href); } catch {}
+    open(href);
+  };
   addEventListener("hashchange", landed);
   landed();
 }
