@@ -17,6 +17,10 @@ LAYOUTS = [theme.WIDE, theme.NARROW]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="300" height="200">{}</svg>'
 
 
+FORMS = {}
+"""Page forms by chart: a picture takes seconds, and the same numbers give the same one."""
+
+
 @pytest.fixture(params=["hit_rate_by_budget", "alpha_curve", "decode_fit", "revisions_by_budget", "what_survives"])
 def page(request, budgets_table, alphas_table, decode_tables, revisions, effects, ledger):
     """The page form of a chart."""
@@ -27,7 +31,9 @@ def page(request, budgets_table, alphas_table, decode_tables, revisions, effects
         "revisions_by_budget": partial(revisions_by_budget.draw, *revisions[:2], Ledger("numbers.json", revisions[2])),
         "what_survives": partial(what_survives.draw, Ledger("numbers.json", effects)),
     }[request.param]
-    return render.page_form(*map(draw, LAYOUTS))
+    if request.param not in FORMS:
+        FORMS[request.param] = render.page_form(*map(draw, LAYOUTS))
+    return FORMS[request.param]
 
 
 def test_says_what_a_page_says_of_a_figure(page):

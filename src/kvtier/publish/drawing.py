@@ -98,6 +98,9 @@ def _number(value: float) -> str:
 class Canvas:
     """A drawing that grows downwards.
 
+    Places and sizes are in px from its top left corner; `tone`, `fill` and `stroke` are names of :mod:`kvtier.publish.palette`, or
+    ``none``; `thick` is the width of a line, `dash` its pattern as SVG writes it (``4 2``), empty for a full one.
+
     Parameters
     ----------
     width : float
@@ -121,7 +124,13 @@ class Canvas:
         return self.width < 500
 
     def colour(self, tone: str) -> str:
-        """A colour by its name; ``none`` for none."""
+        """A colour by its name, as SVG takes it; ``none`` for none.
+
+        Raises
+        ------
+        InputError
+            If the palette has no such name.
+        """
         if tone == "none":
             return tone
         if tone not in LIGHT:
@@ -222,7 +231,15 @@ class Canvas:
         tone: str = "ink",
         leading: float = 1.35,
     ) -> float:
-        """Words broken into lines from the base line `y` on; returns the base line of the last."""
+        """Words broken into lines of at most `width`, from the base line `y` on; returns the base line of the last.
+
+        `leading` is the distance of base lines, in sizes of the words; the other parameters are those of :meth:`text`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`text`; or if one word is wider than `width`.
+        """
         lines = wrap(words, width, size, weight)
         for index, line in enumerate(lines):
             self.text(x, y + index * size * leading, line, size=size, weight=weight, anchor=anchor, tone=tone)
@@ -243,7 +260,7 @@ class Canvas:
         dash: str = "",
         thick: float = 1,
     ) -> None:
-        """A box."""
+        """A box from its top left corner; `radius` rounds its corners."""
         look = f'fill="{self.colour(fill)}"'
         if stroke != "none":
             look += f' stroke="{self.colour(stroke)}" stroke-width="{_number(thick)}"'
@@ -292,7 +309,7 @@ class Canvas:
             self.text(x + width / 2, at + index * small_step, line, size=small, anchor="middle", tone="muted")
 
     def path(self, d: str, *, bottom: float, fill: str = "none", stroke: str = "muted", thick: float = 1, dash: str = "") -> None:
-        """A path by its SVG commands."""
+        """A path by its SVG commands; `bottom` is how far down it reaches."""
         look = f'fill="{self.colour(fill)}"'
         if stroke != "none":
             look += f' stroke="{self.colour(stroke)}" stroke-width="{_number(thick)}" stroke-linejoin="round"'
@@ -305,7 +322,7 @@ class Canvas:
         self.path(start + end, bottom=max(y1, y2), stroke=tone, thick=thick, dash=dash)
 
     def arrow(self, x1: float, y1: float, x2: float, y2: float, *, tone: str = "muted", thick: float = 1.25, head: float = 5) -> None:
-        """A straight line with a head at its end."""
+        """A straight line with a head of length `head` at its end."""
         long = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5 or 1.0
         ux, uy = (x2 - x1) / long, (y2 - y1) / long
         self.line(x1, y1, x2 - ux * head, y2 - uy * head, tone=tone, thick=thick)
@@ -315,7 +332,7 @@ class Canvas:
         self.path(d, bottom=max(y for _, y in corners), fill=tone, stroke="none")
 
     def bracket(self, x1: float, x2: float, y: float, *, depth: float = 6, tone: str = "muted", up: bool = False) -> None:
-        """A flat bracket over or under a stretch from `x1` to `x2`; its feet are at `y`."""
+        """A flat bracket under a stretch from `x1` to `x2`, or over it where `up`; its feet are at `y`, its back `depth` away."""
         back = y - depth if up else y + depth
         d = f"M{_number(x1)} {_number(y)}V{_number(back)}H{_number(x2)}V{_number(y)}"
         self.path(d, bottom=max(y, back), stroke=tone)

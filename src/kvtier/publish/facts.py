@@ -117,7 +117,13 @@ class Facts:
         return quote
 
     def num(self, key: str, show: str = "num") -> Fact:
-        """A number of the ledger, printed in one of the ways of `SHOWN`."""
+        """A number of the ledger, printed in one of the ways of `SHOWN`.
+
+        Raises
+        ------
+        InputError
+            As :meth:`quote`; or if its uncertainty is asked for and the ledger has none.
+        """
         quote = self.quote(key)
         text = SHOWN[show](quote)
         if not text:
@@ -177,6 +183,11 @@ class Facts:
             Which of several printed numbers.
         key : str
             The number, where it is not the one that the claim is checked against.
+
+        Raises
+        ------
+        InputError
+            If there is no such number, or one of the two may not be shown.
         """
         keys = self.claims[claim]["keys"]
         if not key and not keys:
