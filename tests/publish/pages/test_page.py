@@ -42,13 +42,10 @@ def test_numbers_that_a_claim_rests_on_are_among_the_papers(page):
     assert "sim.rev2.e1.32.lru.hit" in papers(page)["numbers"]
 
 
-def test_words_of_the_papers_cannot_end_the_script(page):
-    page.facts.claims.records["appendix.s01.layers"]["says"] = "a </script> in it"
+def test_words_of_the_papers_cannot_end_the_script(page, monkeypatch):
+    monkeypatch.setitem(page.facts.claims.records["appendix.s01.layers"], "says", "a </script> in it")
     page.stated("appendix.s01.layers")
-    try:
-        assert str(papers_of(page.facts)).count("</script>") == 1
-    finally:
-        page.facts.claims.records["appendix.s01.layers"]["says"] = "Layers of Llama 70B"
+    assert str(papers_of(page.facts)).count("</script>") == 1
 
 
 def test_a_retracted_value_is_struck_through(page):
