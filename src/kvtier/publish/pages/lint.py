@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -85,11 +86,11 @@ class _Element:
     attributes: dict[str, str]
     text: str = ""
 
-    @property
+    @cached_property
     def classes(self) -> list[str]:
         return self.attributes.get("class", "").split()
 
-    @property
+    @cached_property
     def ref(self) -> str:
         """``n/<key>`` or ``c/<claim>`` of a link to papers."""
         found = re.fullmatch(r"#([nc]/.+)", self.attributes.get("href", "")) if self.tag == "a" else None
@@ -213,7 +214,9 @@ class _Reader(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         for element in self.open:
-            element.text += data
+            # Not the page's own elements around them, whose text is all of it.
+            if element.ref or element.tag in ("code", "style") or "badge" in element.classes:
+                element.text += data
         tags = [element.tag for element in self.open]
         if "script" in tags or "style" in tags:
             return
@@ -259,7 +262,7 @@ def read(html: str) -> _Reader:
 
 
 def _numbers(text: str, allowed: Mapping[str, str]) -> list[str]:
-    for pattern in allowed:
+    for pattern in allowed if NUMBER.search(text) else ():
         text = re.sub(pattern, lambda match: re.sub(r"\d|[½]", " ", match[0]), text)
     return NUMBER.findall(text)
 
@@ -309,7 +312,7 @@ def _chart_numbers(chart: Mapping[str, Any]) -> set[str]:
 
 def makers(page: Page) -> dict[str, set[str]]:
     """Each ``data-made-by`` and the numbers it has made: charts, counts of verdicts, words of figures, choices of what a reader moves."""
-    alts = words_of_drawings(page) | {chart["alt"] for chart in page.charts.values()}
+    alts = [*map(plain_text, told_of_diagrams(page).values()), *(chart["alt"] for chart in page.charts.values())]
     choices = [fact.text for fact in page.facts.used.values()]
     choices += [series.title(match["policy"]) for match in page.facts.ledger.matches("sim.rev2.grid.<budget>.<policy>.reset.hit")]
     choices += [series.title(match["policy"]) for match in page.facts.ledger.matches("sim.rev3.family.<budget>.<policy>.hit")]
@@ -322,9 +325,9 @@ def makers(page: Page) -> dict[str, set[str]]:
     }
 
 
-def words_of_drawings(page: Page) -> set[str]:
-    """Each diagram in words."""
-    return {plain_text(page.told(diagram.alt, f"diagram {diagram.number}")) for diagram in page.diagrams.values()}
+def told_of_diagrams(page: Page) -> dict[str, str]:
+    """Each diagram in words, its values as links, by its number."""
+    return {number: page.told(diagram.alt, f"diagram {number}") for number, diagram in page.diagrams.items()}
 
 
 def _check_typed(path: str | Path, reader: _Reader, patterns: Mapping[str, str], page: Page) -> None:
@@ -334,10 +337,11 @@ def _check_typed(path: str | Path, reader: _Reader, patterns: Mapping[str, str],
     for where, text in reader.typed:
         for number in _numbers(text, patterns):
             raise InputError(path, f"#{where}", f"the typed number {number}", expected)
-    for diagram in page.diagrams.values():
-        for _, number in bare_numbers(page.told(diagram.alt, f"diagram {diagram.number}"), patterns):
-            raise InputError(path, f"diagram {diagram.number}, in words", f"the typed number {number}", expected)
-    known = words_of_drawings(page)
+    words = told_of_diagrams(page)
+    for name, told in words.items():
+        for _, number in bare_numbers(told, patterns):
+            raise InputError(path, f"diagram {name}, in words", f"the typed number {number}", expected)
+    known = {plain_text(told) for told in words.values()}
     for where, text in reader.named:
         if _flat(text) not in known and (number := next(iter(_numbers(text, patterns)), "")):
             raise InputError(path, f"#{where}", f"the typed number {number} in the words of a drawing", expected)
