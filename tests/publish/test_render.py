@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from kvtier.errors import InputError
-from kvtier.publish import render, theme
+from kvtier.publish import font, render, theme
 from kvtier.publish.charts import hit_rate_by_budget
 
 DRAW = """
@@ -66,7 +66,7 @@ def test_a_picture_without_the_badge_is_refused(figure):
 
 
 def test_text_is_set_in_the_pinned_font(figure):
-    assert theme.FONT in render.svg(figure, render.spec(figure))
+    assert font.FAMILY in render.svg(figure, render.spec(figure))
 
 
 def test_bytes_do_not_depend_on_the_process(budgets_table, numbers, tmp_path):

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from html import escape
-from pathlib import Path
-
-import font_source_sans_pro
-from fontTools.ttLib import TTFont
 
 from kvtier.errors import InputError
 from kvtier.evidence.labels import Label
 from kvtier.publish.facts import Both, Fact, Facts, Kind
+from kvtier.publish.font import FAMILIES, measure
 from kvtier.publish.palette import LIGHT, badge
 
 WIDE, NARROW = 720, 328
@@ -27,20 +23,6 @@ SMALLEST = 11.0
 
 Words = str | Fact | Both | Sequence[str | Fact | Both]
 """What a piece of text is made of: words, and values with their papers."""
-
-FACES = {400: "SourceSansPro-Regular.ttf", 600: "SourceSansPro-Semibold.ttf"}
-
-
-@cache
-def _advances(weight: int) -> tuple[dict[int, str], dict[str, tuple[int, int]], int]:
-    font = TTFont(Path(font_source_sans_pro.font_directory, FACES[weight]))
-    return font.getBestCmap(), font["hmtx"].metrics, font["head"].unitsPerEm
-
-
-def measure(text: str, size: float, weight: int = 400) -> float:
-    """Width of a text [px], without kerning."""
-    glyphs, metrics, em = _advances(weight)
-    return sum(metrics[glyphs.get(ord(letter), ".notdef")][0] for letter in text) * size / em
 
 
 def runs_of(words: Words) -> list[str | Fact | Both]:
@@ -400,6 +382,6 @@ def framed(canvas: Canvas, *, name: str, title: str, label: Label, source: str, 
     paper = f'<rect x="{-MARGIN}" y="{-MARGIN}" width="{_number(width)}" height="{_number(height)}" fill="{LIGHT["paper"]}"/>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-labelledby="{name}-title {name}-desc" width="{_number(width)}" '
-        f'height="{_number(height)}" viewBox="{box}" font-family="Source Sans Pro, Helvetica, Arial, sans-serif">{words}{paper}'
+        f'height="{_number(height)}" viewBox="{box}" font-family="{FAMILIES}">{words}{paper}'
         f'{head.marks}<g transform="translate(0 {_number(top)})">{canvas.marks}</g>{foot.marks}</svg>\n'
     )

@@ -13,15 +13,13 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import altair as alt
-import font_source_sans_pro
 import vl_convert
 
 from kvtier.errors import InputError
 from kvtier.files import write_atomically
-from kvtier.publish import theme
+from kvtier.publish import font, theme
 from kvtier.publish.inline import inline
 
-FACES = ("SourceSansPro-Regular.ttf", "SourceSansPro-Semibold.ttf")
 DATA = "drawn"
 """Name of the one data set that layers draw from."""
 
@@ -34,8 +32,8 @@ def register_font() -> None:
     """Hand the two faces to vl-convert; others of the family would leave its choice to the order of a directory."""
     folder = tempfile.mkdtemp(prefix="kvtier-font-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for face in FACES:
-        shutil.copyfile(Path(font_source_sans_pro.font_directory, face), Path(folder, face))
+    for file in map(font.path, font.FACES.values()):
+        shutil.copyfile(file, Path(folder, file.name))
     vl_convert.register_font_directory(folder)
 
 

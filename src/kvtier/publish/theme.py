@@ -17,13 +17,10 @@ import polars as pl
 
 from kvtier.errors import InputError
 from kvtier.evidence.labels import SIMULATION_LIMITS, Label, weakest
+from kvtier.publish.font import FAMILIES
 from kvtier.publish.ledger import Quote, labels
 from kvtier.publish.palette import LIGHT, badge
 from kvtier.publish.series import FAINT, INK, MUTED, PAPER
-
-FONT = "Source Sans Pro"
-FONTS = f"{FONT}, Helvetica, Arial, sans-serif"
-"""The first is drawn and measured with; the others are for readers of the SVG who do not have it."""
 
 CAVEAT = f"Provisional: {SIMULATION_LIMITS}."
 """Stands under the title of every figure with a simulated number in it."""
@@ -170,7 +167,7 @@ def config(layout: Layout) -> dict[str, Any]:
     """Vega-Lite configuration: axes and marks, light background."""
     axis = {"labelFontSize": layout.text, "titleFontSize": layout.text}
     return {
-        "font": FONTS,
+        "font": FAMILIES,
         "background": PAPER,
         "padding": {"left": 12, "right": 12, "top": 12, "bottom": 12},
         "view": {"stroke": None, "continuousWidth": layout.width, "continuousHeight": layout.height},

@@ -6,12 +6,12 @@ import base64
 import io
 import string
 from functools import cache
-from pathlib import Path
 
-import font_source_sans_pro
 from fontTools import subset
 from fontTools.ttLib import TTFont
 from markupsafe import Markup
+
+from kvtier.publish.font import FAMILY, path
 
 FACES = ((400, "normal", "Regular"), (400, "italic", "It"), (600, "normal", "Semibold"))
 LETTERS = string.printable + "\u00a0°±²³µ·×÷–—‘’“”•…→←↑↓−≈≤≥≠∞∑√αβγδεθλμπρστφωΔΣ⟨⟩⊂⋮⋯✓½§₀₁₂₃ᵢ₋ℓ"
@@ -19,7 +19,7 @@ LETTERS = string.printable + "\u00a0°±²³µ·×÷–—‘’“”•…→�
 
 @cache
 def _face(name: str) -> str:
-    font = TTFont(Path(font_source_sans_pro.font_directory, f"SourceSansPro-{name}.ttf"), recalcTimestamp=False)
+    font = TTFont(path(name), recalcTimestamp=False)
     options = subset.Options(layout_features=["kern", "tnum", "liga", "sups", "subs"], hinting=False, notdef_outline=True)
     cutter = subset.Subsetter(options)
     cutter.populate(text=LETTERS)
@@ -31,5 +31,5 @@ def _face(name: str) -> str:
 
 def faces() -> Markup:
     """``@font-face`` rules with the faces as data."""
-    shape = "@font-face{{font-family:'Source Sans Pro';font-weight:{};font-style:{};font-display:block;src:url(data:font/ttf;base64,{})}}"
-    return Markup("\n").join(Markup(shape).format(weight, style, _face(name)) for weight, style, name in FACES)
+    shape = "@font-face{{font-family:'{}';font-weight:{};font-style:{};font-display:block;src:url(data:font/ttf;base64,{})}}"
+    return Markup("\n").join(Markup(shape).format(FAMILY, weight, style, _face(name)) for weight, style, name in FACES)
