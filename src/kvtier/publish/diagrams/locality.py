@@ -123,7 +123,7 @@ def density(canvas: Canvas) -> None:
 
 def heatmap(canvas: Canvas) -> None:
     """Lower-triangular map as squares, its last row drawn as bars below, and what to see in it."""
-    narrow, cell = canvas.narrow, 12.0
+    narrow, cell = canvas.narrow, 11.5 if canvas.narrow else 12.0
     rows = attention_map(POSITIONS)
     side = POSITIONS * cell
     left, top = (canvas.width - side if narrow else 24), 22
@@ -165,7 +165,7 @@ def heatmap(canvas: Canvas) -> None:
         canvas.paragraph(told, y + 28, wide, words, size=12.5, tone="muted")
     canvas.text(told, foot - 30, "One row is one step of decoding", weight=600)
     canvas.paragraph(
-        told, foot - 12, wide, "Framed: the newest row. The score of a block (Part 11) follows one column down.", size=12.5, tone="muted"
+        told, foot - 12, wide, "Framed: the newest row. The score of a block (part 11) follows one column down.", size=12.5, tone="muted"
     )
 
 

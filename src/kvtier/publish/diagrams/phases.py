@@ -46,7 +46,7 @@ def panel(canvas: Canvas, x: float, y: float, wide: float, phase: str, scale: fl
     words = "Every query meets all keys up to its own." if whole else "One query meets all keys: the last row of the same triangle."
     canvas.paragraph(x + SIDE * 8 + 16, y + 30, wide - SIDE * 8 - 16, words, size=12.5)
     canvas.text(x + SIDE * 8 + 16, y + 18 + SIDE * 8 - 22, "row: a query, column: a key", size=12, tone="muted")
-    canvas.text(x + SIDE * 8 + 16, y + 18 + SIDE * 8 - 6, "ochre: the key of its own", size=12, tone="muted")
+    canvas.text(x + SIDE * 8 + 16, y + 18 + SIDE * 8 - 6, "ochre: the query's own key", size=12, tone="muted")
     y += SIDE * 8 + 50
     canvas.text(x, y, ["Bytes moved: ", moved], weight=600)
     long = wide * weights.value / moved.value

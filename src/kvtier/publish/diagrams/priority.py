@@ -145,8 +145,8 @@ def thresholds(canvas: Canvas) -> None:
     y += side + 60
     # What moving a cut does.
     told = (
-        (cuts[0], "up: blocks leave HBM though it has room. Down: HBM fills, and the order of eviction decides."),
-        (cuts[1], "up: less is pinned. Down: more than the pinned part can hold asks for it."),
+        (cuts[0], "raised, it sends blocks out of an HBM that has room. Lowered, it lets HBM fill, and the order of eviction decides."),
+        (cuts[1], "raised, it pins less. Lowered, it pins more than the pinned part of HBM can hold."),
     )
     column = canvas.width if narrow else (canvas.width - 40) / 2
     for index, (cut, words) in enumerate(told):
@@ -197,7 +197,13 @@ def calibration(canvas: Canvas) -> None:
         top = y
         for name, told, short in CASES:
             middle = y + row / 2 + (8 if narrow else 0)
-            canvas.text(0, middle - 12 if narrow else middle + 4, short if narrow else told, size=12.5, tone="muted" if narrow else "ink")
+            canvas.text(
+                6 if narrow else 0,
+                middle - 12 if narrow else middle + 4,
+                short if narrow else told,
+                size=12.5,
+                tone="muted" if narrow else "ink",
+            )
             reached = left
             for gib, anchor, aside in (("32", "end", -9), ("64", "start", 9)):
                 fact = facts.num(f"sim.rev3.calibration.{gib}.{cut}.{name}")

@@ -102,7 +102,7 @@ def comparison(canvas: Canvas) -> None:
     weights = facts.num("analytic.hbm.weights_gb")
     keys: tuple[tuple[float, str, str, Words], ...] = (
         (context.value, "blue", "none", ["KV of one 128K context, ", context]),
-        (weights.value, "grey", "muted", ["weights, ", weights, ": not taken off anywhere"]),
+        (weights.value, "grey", "muted", ["weights, ", weights, ": subtracted nowhere"]),
     )
     x = 0.0
     for size, fill, stroke, words in keys:
