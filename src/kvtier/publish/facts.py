@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -197,11 +197,21 @@ class Facts:
 
 
 INPUTS = frozenset({Label.VENDOR, Label.LITERATURE, Label.TARGET})
-"""Classes of what is put in. A figure of results has the class of its results: that a model has inputs is what its class says."""
+"""Classes of what is put in."""
+
+
+def class_of(labels: Iterable[Label]) -> Label:
+    """Evidence class of a figure: the weakest that it shows.
+
+    Inputs do not count beside what a model makes of them, for its class says that it has inputs; beside a measurement they do.
+    """
+    shown = set(labels)
+    results = shown - INPUTS
+    return weakest(shown if results <= {Label.MEASURED} else results)
 
 
 def label_of(facts: dict[str, Fact]) -> Label:
-    """The weakest class among the results shown; among the inputs, where nothing else is shown.
+    """Evidence class of a figure that shows these facts, see :func:`class_of`.
 
     Raises
     ------
@@ -210,5 +220,4 @@ def label_of(facts: dict[str, Fact]) -> Label:
     """
     if not facts:
         raise InputError("figure", "numbers", "none", "one or more: they carry the evidence label")
-    shown = {fact.label for fact in facts.values()}
-    return weakest(shown - INPUTS or shown)
+    return class_of(fact.label for fact in facts.values())

@@ -16,7 +16,8 @@ import altair as alt
 import polars as pl
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import SIMULATION_LIMITS, Label, weakest
+from kvtier.evidence.labels import SIMULATION_LIMITS, Label
+from kvtier.publish.facts import class_of
 from kvtier.publish.font import FAMILIES
 from kvtier.publish.ledger import Quote, labels
 from kvtier.publish.palette import LIGHT, badge
@@ -143,8 +144,8 @@ class Figure:
 
     @property
     def label(self) -> Label:
-        """The weakest class among the numbers."""
-        return weakest(quote.label for quote in self.quotes)
+        """Evidence class, see :func:`kvtier.publish.facts.class_of`."""
+        return class_of(quote.label for quote in self.quotes)
 
     @property
     def badge(self) -> str:

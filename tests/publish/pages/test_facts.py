@@ -78,6 +78,11 @@ def test_inputs_give_a_figure_its_class_only_where_nothing_else_is_shown():
     assert label_of(of(Label.VENDOR, Label.TARGET)) is Label.TARGET
 
 
+def test_an_input_beside_a_measurement_is_not_passed_off_as_measured():
+    assert label_of(of(Label.MEASURED, Label.VENDOR)) is Label.VENDOR
+    assert label_of(of(Label.MEASURED, Label.ANALYTICAL, Label.VENDOR)) is Label.ANALYTICAL
+
+
 def test_a_figure_without_values_has_no_class():
     with pytest.raises(InputError, match="evidence label"):
         label_of({})

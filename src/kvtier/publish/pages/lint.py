@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import SIMULATION_LIMITS, Label, weakest
+from kvtier.evidence.labels import SIMULATION_LIMITS, Label
 from kvtier.evidence.retractions import is_withdrawn, printed_values
 from kvtier.files import read_yaml
 from kvtier.publish import series
-from kvtier.publish.facts import INPUTS, SHOWN
+from kvtier.publish.facts import SHOWN, class_of
 from kvtier.publish.pages.page import Page, plain_text
 from kvtier.publish.verdicts import MARKS, slug
 
@@ -382,7 +382,7 @@ def _check_rooms(path: str | Path, reader: _Reader, page: Page) -> None:
         room = reader.rooms[place]
         if not room.label:
             continue
-        result = weakest(found - INPUTS or found)
+        result = class_of(found)
         told = next((label for label in Label if slug(label) == slug(room.label)), None)
         if told is None or told.rank < result.rank:
             raise InputError(path, f"#{room.where}", f"the label {room.label}", f"{result}, or a weaker one")
