@@ -41,6 +41,13 @@ def test_lines_break_between_words_and_never_inside_a_value():
     assert [drawing.plain(line) for line in lines] == ["KV of one", "sequence", "40.0 GiB, to", "scale"]
 
 
+def test_a_word_may_fill_its_place_and_no_more():
+    wide = drawing.measure("residency", 13)
+    assert drawing.wrap("residency", wide, 13) == [["residency"]]
+    with pytest.raises(InputError, match="residency"):
+        drawing.wrap("residency", wide - 2, 13)
+
+
 def test_a_word_wider_than_its_place_is_refused():
     with pytest.raises(InputError, match="at most"):
         drawing.wrap("incomprehensibilities", 40, 13)

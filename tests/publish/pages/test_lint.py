@@ -143,9 +143,8 @@ def test_what_cannot_be_read_is_refused(refused, html, named):
 
 
 def test_words_of_a_style_sheet_and_fonts_are_no_numbers(check):
-    check(
-        "<style>@font-face{src:url(data:,content:9)}.try::before{content:'Try it'}.a::after{content:''}@page{@bottom-center{content:counter(page)}}</style>"
-    )
+    words = ".try::before{content:'Try it'}.a::after{content:''}@page{@bottom-center{content:counter(page)}}"
+    check(f"<style>@font-face{{src:url(data:,content:9)}}{words}</style>")
 
 
 # Values are the ledger's

@@ -78,6 +78,13 @@ def test_a_figure_gets_the_class_of_its_values_and_their_caveat(page):
     assert "own limits" in analytic
 
 
+def test_one_simulated_value_among_others_brings_the_caveat(page):
+    values = ("sim.rev3.e1.32.lru.hit", "analytic.hbm.kv_gb")
+    draw = lambda canvas: [canvas.text(0, 20 + 20 * row, [canvas.facts.num(key)]) for row, key in enumerate(values)]  # noqa: E731
+    page.diagrams = {"9.9": Diagram("9.9", "one", "Two values", draw, "Values.", limits="own limits")}
+    assert SIMULATION_CAVEAT in page.diagram("9.9")
+
+
 def test_a_figure_is_drawn_in_both_layouts(page):
     assert re.findall(r'viewBox="0 0 (\d+) ', drawn(page, "analytic.hbm.kv_gb")) == ["720", "328"]
 
