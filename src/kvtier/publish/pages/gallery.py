@@ -9,11 +9,11 @@ from markupsafe import Markup
 
 from kvtier.evidence.labels import Label
 from kvtier.publish.diagrams import Diagram
-from kvtier.publish.drawing import NARROW, Canvas
+from kvtier.publish.drawing import NARROW
 from kvtier.publish.facts import label_of
 from kvtier.publish.pages.appendix import PARTS
 from kvtier.publish.pages.markup import anchor, plain_text
-from kvtier.publish.pages.page import TEMPLATES, Page
+from kvtier.publish.pages.page import TEMPLATES, Page, drawing_of, limits_of
 from kvtier.publish.verdicts import slug
 
 CALLS = re.compile(r"\b(diagram|chart)\(\"([^\"]+)\"(?:, \"([^\"]+)\")?")
@@ -30,6 +30,8 @@ class Card:
     label : Label
     source : str
         Model, platform or revision.
+    limits : str
+        The standing caveat, or the one line that limits what it shows; may be empty.
     alt : str
         The figure in words.
     drawing : Markup
@@ -49,6 +51,7 @@ class Card:
     title: str
     label: Label
     source: str
+    limits: str
     alt: str
     drawing: Markup
     part: int
@@ -72,13 +75,13 @@ def homes() -> dict[str, tuple[int, str]]:
 
 def _of_diagram(page: Page, diagram: Diagram, part: int, home: str) -> Card:
     with page.facts.collecting() as shown:
-        canvas = Canvas(NARROW, page.facts)
-        diagram.draw(canvas)
+        canvas = drawing_of(diagram, page.facts, NARROW)
         alt = plain_text(page.told(diagram.alt, f"diagram {diagram.number}"))
     return Card(
         title=diagram.title,
         label=label_of(shown),
         source=diagram.source,
+        limits=limits_of(diagram, shown),
         alt=alt,
         drawing=Markup(canvas.svg(alt)),
         part=part,
@@ -97,6 +100,7 @@ def _of_chart(page: Page, name: str, part: int, home: str) -> Card:
         title=chart["title"],
         label=Label(chart["label"]),
         source=chart["source"],
+        limits=chart["caveat"],
         alt=chart["alt"],
         drawing=shape.format(chart["alt"], Markup(chart["narrow"].partition("<svg ")[2])),
         part=part,

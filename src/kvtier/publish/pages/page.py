@@ -30,6 +30,22 @@ from kvtier.publish.verdicts import ORDER, slug
 TEMPLATES = Path(__file__).parents[1] / "templates" / "pages"
 
 
+def drawing_of(diagram: Diagram, facts: Facts, width: float, *, page: bool = True) -> Canvas:
+    """A diagram, drawn in a width.
+
+    Raises
+    ------
+    InputError
+        Naming the diagram and the width, where its words have no room or a value may not be shown.
+    """
+    canvas = Canvas(width, facts, page=page)
+    try:
+        diagram.draw(canvas)
+    except InputError as error:
+        raise InputError(f"diagram {diagram.number}, {width:g} px wide", error.field, error.found, error.expected) from None
+    return canvas
+
+
 def limits_of(diagram: Diagram, shown: Mapping[str, Fact]) -> str:
     """The line under a diagram's title: the standing caveat where a value is simulated, else its own."""
     return SIMULATION_CAVEAT if any(fact.label is Label.SIMULATED for fact in shown.values()) else diagram.limits
@@ -210,12 +226,8 @@ class Page:
             drawn = []
             alt = plain_text(self.told(diagram.alt, where))
             for layout, width in (("wide", WIDE), ("narrow", NARROW)):
-                canvas = Canvas(width, self.facts)
-                try:
-                    diagram.draw(canvas)
-                except InputError as error:
-                    raise InputError(f"{where}, {layout}", error.field, error.found, error.expected) from None
-                drawn.append(Markup('<div class="drawing {}">{}</div>').format(layout, Markup(canvas.svg(alt))))
+                canvas = drawing_of(diagram, self.facts, width)
+                drawn.append(Markup('<div class="drawing scrolls {}">{}</div>').format(layout, Markup(canvas.svg(alt))))
             caption = self.told(diagram.caption, where)
         label, limits = label_of(shown), limits_of(diagram, shown)
         name = f"Diagram {number}" if number[0].isdigit() else f"Figure {number.rpartition('.')[2]}" if "." in number else "Figure"
@@ -231,7 +243,7 @@ class Page:
         for key in chart["keys"]:
             self.facts.num(key)
         drawn = [
-            Markup('<div class="drawing {}" data-made-by="{}"><svg role="group" aria-label="{}" {}</div>').format(
+            Markup('<div class="drawing scrolls {}" data-made-by="{}"><svg role="group" aria-label="{}" {}</div>').format(
                 layout, name, chart["alt"], Markup(chart[layout].partition("<svg ")[2])
             )
             for layout in ("wide", "narrow")

@@ -11,12 +11,12 @@ import polars as pl
 from kvtier.errors import InputError
 from kvtier.files import read_json, write_atomically
 from kvtier.publish.diagrams import catalogue
-from kvtier.publish.drawing import WIDE, Canvas, framed
+from kvtier.publish.drawing import WIDE, framed
 from kvtier.publish.facts import Facts, label_of
 from kvtier.publish.pages import gallery, lint
 from kvtier.publish.pages.appendix import PARTS
 from kvtier.publish.pages.markup import plain_text
-from kvtier.publish.pages.page import Page, limits_of, render
+from kvtier.publish.pages.page import Page, drawing_of, limits_of, render
 from kvtier.publish.sources import Given, read
 
 
@@ -65,8 +65,7 @@ def diagrams(folder: str | Path, given: Given) -> None:
     made = _over(given, ())
     for diagram in made.diagrams.values():
         with made.facts.collecting() as shown:
-            canvas = Canvas(WIDE, made.facts, page=False)
-            diagram.draw(canvas)
+            canvas = drawing_of(diagram, made.facts, WIDE, page=False)
             where = f"diagram {diagram.number}"
             alt, caption = (plain_text(made.told(text, where)) for text in (diagram.alt, diagram.caption))
         rows = [{"ref": fact.ref, "text": fact.text, "value": fact.value, "label": str(fact.label)} for fact in shown.values()]
