@@ -27,6 +27,7 @@ FRAGMENTS = [
     rules.sweep_revision3_sensitivity.output.numbers,
     rules.fit_decode.output.numbers,
     rules.tabulate_benchmarks.output.numbers,
+    rules.alter_cached_kv.output.numbers,
     rules.audit_victims.output.numbers,
     rules.audit_runs.output.numbers,
     rules.audit_revision3_policies.output.numbers,

@@ -47,3 +47,22 @@ rule tabulate_benchmarks:
         "Measured: simulators side by side, and growth"
     script:
         "../scripts/tabulate_benchmarks.py"
+
+
+rule alter_cached_kv:
+    """What a change of cached KV does to the logits of a small transformer: tiers, dropped heads, recomputed blocks, rounding.
+
+    Evidence: Illustrative; which change is lossless holds for any model, the sizes are those of a tiny one with random weights.
+    """
+    input:
+        code=code_of("alter_cached_kv"),
+    output:
+        experiments="{results}/model/experiments.csv",
+        errors_by_layer="{results}/model/errors_by_layer.csv",
+        numbers="{results}/numbers/alter_cached_kv.json",
+    log:
+        "{results}/logs/alter_cached_kv.log",
+    message:
+        "Lossless or not: a small transformer with its cached KV altered"
+    script:
+        "../scripts/alter_cached_kv.py"
