@@ -31,6 +31,22 @@ rule fit_decode:
         "../scripts/fit_decode.py"
 
 
+rule fit_literature:
+    """Setup and bandwidth of KV on the host and on the device, from a third party's times. Evidence: times External literature, fits Analytical model."""
+    input:
+        code=code_of("fit_literature"),
+        times="data/literature/llama_cpp_pr31.csv",
+    output:
+        fits="{results}/literature/llama_cpp_pr31.csv",
+        numbers="{results}/numbers/fit_literature.json",
+    log:
+        "{results}/logs/fit_literature.log",
+    message:
+        "Literature: setup and bandwidth from cited times"
+    script:
+        "../scripts/fit_literature.py"
+
+
 rule tabulate_benchmarks:
     """This engine beside libCacheSim, hits checked, and how the cost of a replay grows, from the rows that the benchmarks left behind.
 
