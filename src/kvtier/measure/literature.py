@@ -101,7 +101,7 @@ def numbers(found: list[Times]) -> Iterator[Number]:
         setup, gbps, line = times.line.intercept_ms, times.gbps, times.line
         on = f"{place}, least squares over {line.n} contexts. Times: {CITED}"
         words = f"Time without any KV: intercept of time over KV size, {on}"
-        yield Number(f"{key}.setup_ms", setup.value, "ms", 1, derived, words, {"standard_error": setup.standard_error})
+        yield Number(f"{key}.setup_ms", setup.value, "ms", 2, derived, words, {"standard_error": setup.standard_error})
         words = f"Bandwidth that the slope implies: {on}"
         yield Number(f"{key}.gbps", gbps.value, "GB/s", 1, derived, words, {"standard_error": gbps.standard_error})
         yield Number(f"{key}.r2", line.r_squared, "", 4, derived, f"R² of the line, {on}")

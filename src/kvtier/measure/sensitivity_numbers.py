@@ -59,7 +59,7 @@ def of_influence(found: Sensitivity) -> Iterator[Number]:
         words = f"Slope of all rows less the slope without {what}. {SENSITIVITY}"
         yield _number(f"{key}.dfbeta", each.dfbeta, "ms/GiB", 2, words)
         words = f"The same over the standard error that the other rows' variance gives the slope, {what}. {SENSITIVITY}"
-        yield _number(f"{key}.dfbetas", each.dfbetas, "", 1, words)
+        yield _number(f"{key}.dfbetas", each.dfbetas, "", 2, words)
         yield _number(f"{key}.without_slope", found.without_slope[row], "ms/GiB", 2, f"Slope of the fit without {what}. {STUDENT}")
         words = f"Fixed-path over KV-path bandwidth of the fit without {what}. {FIELLER}"
         yield _number(f"{key}.without_fixed_over_kv", found.without_ratio[row], "", 1, words)
@@ -75,7 +75,7 @@ def of_theil_sen(found: Sensitivity) -> Iterator[Number]:
         f"deviations of any one distribution. {SENSITIVITY}"
     )
     yield _number(f"{key}.slope", line.slope_ms_per_gib, "ms/GiB", 2, words)
-    words = f"Share of cases in which that interval holds the true slope: {on}."
+    words = f"Share of cases in which the interval of the Theil–Sen slope holds the true slope: {on}."
     yield _number(f"{key}.covers", 100 * line.covers, "%", 1, words)
     words = f"Median over the rows of step time less Theil–Sen slope times KV size: {on}. {SENSITIVITY}"
     yield _number(f"{key}.intercept_ms", line.intercept_ms, "ms", 1, words)
