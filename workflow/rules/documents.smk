@@ -112,7 +112,13 @@ MADE_DATA = {
 }
 KEPT_DATA = [
     str(path)
-    for folder in ["data/inputs", "data/measured", "data/bench", "data/published"]
+    for folder in [
+        "data/inputs",
+        "data/measured",
+        "data/bench",
+        "data/literature",
+        "data/published",
+    ]
     for path in sorted(Path(folder).rglob("*"))
     if path.is_file() and path.suffix != ".md"
 ]

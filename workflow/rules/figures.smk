@@ -83,6 +83,22 @@ rule draw_decode_fit:
         "../scripts/draw_decode_fit.py"
 
 
+rule draw_influence:
+    """Slope and ratio of the decode fits with each row left out, with intervals. Evidence: Analytical model."""
+    input:
+        code=code_of("draw_influence"),
+        platform=rules.fit_decode.input.platform,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("influence"),
+    log:
+        "{results}/logs/draw_influence.log",
+    message:
+        "Figure: decode fits with each row left out"
+    script:
+        "../scripts/draw_influence.py"
+
+
 rule draw_throughput_by_context:
     """Block requests per CPU second against context length, two simulators. Evidence: Measured."""
     input:

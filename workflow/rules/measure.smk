@@ -2,10 +2,11 @@
 
 
 rule fit_decode:
-    """Two-term decode fits of the GB10 rows, exact and published KV sizes, each row left out in turn; bus audit.
+    """Two-term decode fits of the GB10 rows, exact and published KV sizes, each row left out in turn; intervals, influence, a robust line, a term for
+    the batch; bus audit.
 
-    Evidence: rows, streaming bandwidth and coefficients of the fits of all rows Measured; what the fits imply, and fits with a row
-    left out, Analytical model.
+    Evidence: rows, streaming bandwidth and coefficients of the fits of all rows Measured; what the fits imply, fits with a row
+    left out, intervals and other estimators Analytical model.
     """
     input:
         code=code_of("fit_decode"),
@@ -17,6 +18,9 @@ rule fit_decode:
         fits="{results}/measured/gb10/fits.csv",
         rows="{results}/measured/gb10/rows.csv",
         leave_one_out="{results}/measured/gb10/leave_one_out.csv",
+        influence="{results}/measured/gb10/influence.csv",
+        estimators="{results}/measured/gb10/estimators.csv",
+        residuals_by_batch="{results}/measured/gb10/residuals_by_batch.csv",
         audit="{results}/audit/physical_bound.json",
         numbers="{results}/numbers/fit_decode.json",
     log:
@@ -25,6 +29,22 @@ rule fit_decode:
         "Measured: decode fits of the GB10, checked against its memory bus"
     script:
         "../scripts/fit_decode.py"
+
+
+rule fit_literature:
+    """Setup and bandwidth of KV on the host and on the device, from a third party's times. Evidence: times External literature, fits Analytical model."""
+    input:
+        code=code_of("fit_literature"),
+        times="data/literature/llama_cpp_pr31.csv",
+    output:
+        fits="{results}/literature/llama_cpp_pr31.csv",
+        numbers="{results}/numbers/fit_literature.json",
+    log:
+        "{results}/logs/fit_literature.log",
+    message:
+        "Literature: setup and bandwidth from cited times"
+    script:
+        "../scripts/fit_literature.py"
 
 
 rule tabulate_benchmarks:

@@ -15,7 +15,10 @@ from pathlib import Path
 from kvtier.errors import InputError
 from kvtier.units import GB, GIB
 
-MINIMUM_ROWS = 3
+COEFFICIENTS = 2
+"""Of a line."""
+
+MINIMUM_ROWS = COEFFICIENTS + 1
 """Two coefficients and one degree of freedom for their errors."""
 
 MS_PER_S = 1000
@@ -61,6 +64,11 @@ class TwoTermFit:
     r_squared: float
     residuals_ms: tuple[float, ...]
 
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom of the residuals."""
+        return self.n - COEFFICIENTS
+
     def step_ms(self, kv_gib: float) -> float:
         """Step time of the line at a KV size [ms]."""
         return self.intercept_ms.value + self.slope_ms_per_gib.value * kv_gib
@@ -100,7 +108,7 @@ def two_term(kv_gib: Sequence[float], step_ms: Sequence[float], source: str | Pa
     intercept = mean_y - slope * mean_x
     residuals = [b - intercept - slope * a for a, b in zip(x, y, strict=True)]
     squares = sum(residual**2 for residual in residuals)
-    variance = squares / (n - 2)
+    variance = squares / (n - COEFFICIENTS)
     return TwoTermFit(
         source=str(source),
         n=n,
