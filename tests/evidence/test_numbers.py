@@ -176,8 +176,8 @@ def test_a_value_that_is_no_number(value):
         (["results/quick/simulate/revision2/e1.parquet"], Label.SIMULATED, True),
         (["data/inputs/models.csv"], Label.SIMULATED, False),
         (["data/inputs/models.csv"], Label.VENDOR, True),
-        (["data/literature/times.csv"], Label.MEASURED, False),
-        (["data/literature/times.csv"], Label.ANALYTICAL, True),
+        (["data/inputs/literature/times.csv"], Label.MEASURED, False),
+        (["data/inputs/literature/times.csv"], Label.ANALYTICAL, True),
     ],
 )
 def test_no_number_claims_more_than_what_its_rule_read(in_checkout, read, label, passes):

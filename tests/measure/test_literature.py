@@ -9,7 +9,7 @@ from kvtier.errors import InputError
 from kvtier.evidence.labels import Label
 from kvtier.measure import literature
 
-TIMES = Path(__file__).resolve().parents[2] / "data/literature/llama_cpp_pr31.csv"
+TIMES = Path(__file__).resolve().parents[2] / "data/inputs/literature/llama_cpp_pr31.csv"
 
 
 @pytest.fixture(scope="module")

@@ -116,7 +116,6 @@ KEPT_DATA = [
         "data/inputs",
         "data/measured",
         "data/bench",
-        "data/literature",
         "data/published",
     ]
     for path in sorted(Path(folder).rglob("*"))

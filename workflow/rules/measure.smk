@@ -35,7 +35,7 @@ rule fit_literature:
     """Setup and bandwidth of KV on the host and on the device, from a third party's times. Evidence: times External literature, fits Analytical model."""
     input:
         code=code_of("fit_literature"),
-        times="data/literature/llama_cpp_pr31.csv",
+        times="data/inputs/literature/llama_cpp_pr31.csv",
     output:
         fits="{results}/literature/llama_cpp_pr31.csv",
         numbers="{results}/numbers/fit_literature.json",

@@ -23,7 +23,6 @@ SOURCES = {
     r"data/bench/": Label.MEASURED,
     r"results(/quick)?/simulate/": Label.SIMULATED,
     r"data/inputs/": Label.ANALYTICAL,
-    r"data/literature/": Label.ANALYTICAL,
 }
 """What a rule reads, by path, and the strongest class that a number made from it may carry. A rule that reads no data simulates."""
 
