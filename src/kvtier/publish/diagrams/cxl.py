@@ -28,6 +28,14 @@ def _legend(canvas: Canvas, x: float, y: float, step: float) -> None:
         canvas.text(x + 26, y + index * step, words, size=12, tone="muted")
 
 
+def _memory(canvas: Canvas, kind: str, left: float, top: float, width: float, height: float) -> None:
+    """One kind of memory of an endpoint, planned and not built."""
+    claim, tone = {"DRAM": ("appendix.s09.endpoint_capacity", "green"), "NVMe": ("appendix.s10.nvme_per_endpoint", "ochre")}[kind]
+    look = {"pad": 2, "size": 13.5} if canvas.narrow else {}
+    words = [canvas.facts.stated(claim)]
+    canvas.box(left, top, width, height, words, fill=f"{tone}-tint", stroke=tone, dash="3 3", note=kind, **look)
+
+
 def topology(canvas: Canvas) -> None:
     """HBM, device, link, switch and endpoints; HBM's band and the link have widths to one scale."""
     (_topology_narrow if canvas.narrow else _topology_wide)(canvas)
@@ -60,29 +68,9 @@ def _topology_wide(canvas: Canvas) -> None:
     for index in range(endpoints):
         y = top + index * (tall + gap)
         canvas.rect(464, y + tall / 2 - thin / 2, left - 464, thin, fill="green", radius=0)
-        canvas.box(
-            left,
-            y,
-            part,
-            tall,
-            [facts.stated("appendix.s09.endpoint_capacity")],
-            fill="green-tint",
-            stroke="green",
-            dash="3 3",
-            note="DRAM",
-        )
+        _memory(canvas, "DRAM", left, y, part, tall)
         canvas.line(left + part, y + tall / 2, left + part + 8, y + tall / 2, tone="muted")
-        canvas.box(
-            left + part + 8,
-            y,
-            part,
-            tall,
-            [facts.stated("appendix.s10.nvme_per_endpoint")],
-            fill="ochre-tint",
-            stroke="ochre",
-            dash="3 3",
-            note="NVMe",
-        )
+        _memory(canvas, "NVMe", left + part + 8, y, part, tall)
     y = top + height
     canvas.bracket(left, left + part, y + 6, depth=5, tone="green")
     canvas.bracket(left + part + 8, canvas.width, y + 6, depth=5, tone="ochre")
@@ -115,33 +103,9 @@ def _topology_narrow(canvas: Canvas) -> None:
     for index in range(endpoints):
         left = index * (part + gap)
         canvas.rect(left + part / 2 - thin / 2, 310, thin, 16, fill="green", radius=0)
-        canvas.box(
-            left,
-            326,
-            part,
-            48,
-            [facts.stated("appendix.s09.endpoint_capacity")],
-            fill="green-tint",
-            stroke="green",
-            dash="3 3",
-            note="DRAM",
-            pad=2,
-            size=13.5,
-        )
+        _memory(canvas, "DRAM", left, 326, part, 48)
         canvas.line(left + part / 2, 374, left + part / 2, 382, tone="muted")
-        canvas.box(
-            left,
-            382,
-            part,
-            48,
-            [facts.stated("appendix.s10.nvme_per_endpoint")],
-            fill="ochre-tint",
-            stroke="ochre",
-            dash="3 3",
-            note="NVMe",
-            pad=2,
-            size=13.5,
-        )
+        _memory(canvas, "NVMe", left, 382, part, 48)
     canvas.bracket(0, canvas.width, 436, depth=5)
     canvas.text(0, 460, [facts.stated("appendix.s10.endpoints")], size=12.5, weight=600)
     together = ["DRAM ", facts.both("appendix.s09.cxl_capacity_gb"), ", NVMe ", facts.both("appendix.s10.nvme_capacity")]
