@@ -1,7 +1,8 @@
 """What is resident has the size that its description says: a KV pool by its type, tiers by the memory they share, shards by their ranks.
 
-All three have been reported wrong in public: a KV cache of 8-bit floats accepted and allocated in 16 bits; tiers of a machine whose CPU and GPU
-share one memory, counted as if each had its own; a size per rank read as one per host, and the reverse. Bytes are compared as integers.
+All three have been reported wrong in public: a KV cache of 8-bit floats accepted and allocated in 16 bits; tiers of a machine whose CPU
+and GPU share one memory, counted as if each had its own; a size per rank read as one per host, and the reverse. Bytes are compared as
+integers.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def read_from_device(asked_bytes: int, device_bytes: int, source: str | Path = "
     asked_bytes : int
         Bytes that the process read from the file [B].
     device_bytes : int
-        Growth of ``read_bytes`` in ``/proc/self/io`` over that time [B]: what the block layer was asked for. A cache behind it, the host's of a
-        virtual machine or the device's own, is not seen.
+        Growth of ``read_bytes`` in ``/proc/self/io`` over that time [B]: what the block layer was asked for. A cache behind it is not seen:
+        the host's of a virtual machine, the device's own.
     source : str or Path
         Named in errors.
 

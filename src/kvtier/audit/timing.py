@@ -16,7 +16,7 @@ LEAST_TICKS = 1000
 """A tick of error at each end is then 0.2 % of the interval at most."""
 
 DRIFT_TOLERANCE = 0.15
-"""Clocks that fall with temperature cost more than that; a shared machine in a quiet hour, less."""
+"""Room for a machine that others share; a clock that falls by more than 13 % is seen."""
 
 
 class BelowResolution(InputError):
