@@ -67,6 +67,10 @@ class Machine:
     bus : Bus or None
         None where it is not known: then no bandwidth can be checked, and the run is not to be kept.
     accelerator : Accelerator or None
+    processor : str
+        What the processor calls itself, with family and model.
+    not_readable : tuple of str
+        What the system does not say, and what was taken in its place.
     """
 
     name: str
@@ -78,3 +82,5 @@ class Machine:
     numa_nodes: tuple[int, ...]
     bus: Bus | None
     accelerator: Accelerator | None = None
+    processor: str = ""
+    not_readable: tuple[str, ...] = ()

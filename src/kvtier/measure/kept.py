@@ -21,8 +21,8 @@ STREAM = Table(
         "seconds": pl.Float64(),
     },
 )
-"""Kernels ``read``, ``write``, ``copy``, ``triad``. ``buffer_bytes`` is the size of one array; ``moved_bytes`` what the kernel reads plus what it
-writes, over all ``passes``, by its own count: that a store first reads its line is not counted."""
+"""Kernels ``read``, ``write``, ``copy``, ``triad``. ``buffer_bytes`` is the size of one array; ``moved_bytes`` what the kernel reads plus what
+it writes, over all ``passes``, by its own count: that a store first reads its line is not counted."""
 
 DECODE = Table(
     "decode",
@@ -51,8 +51,8 @@ MOVEMENT = Table(
         "seconds": pl.Float64(),
     },
 )
-"""``path`` is where from and where to: ``memory to memory``, ``shared memory to memory``, ``file to memory``, ``memory to file``, ``node 0 to node 1``,
-``host to device``, ``device to host``. ``seconds`` is the time of all ``pieces``, moved one after the other."""
+"""``path`` is where from and where to: ``memory to memory``, ``shared memory to memory``, ``file to memory``, ``memory to file``,
+``node 0 to node 1``, ``host to device``, ``device to host``. ``seconds`` is the time of all ``pieces``, moved one after the other."""
 
 REGENERATION = Table(
     "regeneration",
