@@ -21,8 +21,8 @@ STREAM = Table(
         "seconds": pl.Float64(),
     },
 )
-"""Kernels ``read``, ``write``, ``copy``, ``triad``. ``buffer_bytes`` is the size of one array; ``moved_bytes`` what the kernel reads plus what
-it writes, over all ``passes``, by its own count: that a store first reads its line is not counted."""
+"""Kernels ``read``, ``write``, ``copy``, ``triad``. ``buffer_bytes`` is the size of one array; ``moved_bytes`` what the kernel reads plus
+what it writes, over all ``passes``, by its own count: that a store first reads its line is not counted."""
 
 DECODE = Table(
     "decode",
@@ -39,7 +39,8 @@ DECODE = Table(
         "step_ms": pl.Float64(),
     },
 )
-"""``short_s`` is the time of 2 generated tokens a sequence, ``long_s`` that of ``steps``; ``step_ms`` their difference over ``steps - 2``."""
+"""``short_s`` is the time of 2 generated tokens a sequence, ``long_s`` that of ``steps``; ``step_ms`` their difference over
+``steps - 2``."""
 
 MOVEMENT = Table(
     "movement",
@@ -79,7 +80,8 @@ METADATA = Table(
         "seconds": pl.Float64(),
     },
 )
-"""``operation`` is ``lookup``, ``touch``, ``evict`` or ``readmit``; ``seconds`` the time of all ``operations`` on a table of ``blocks`` blocks."""
+"""``operation`` is ``lookup``, ``touch``, ``evict`` or ``readmit``; ``seconds`` the time of all ``operations`` on a table of ``blocks``
+blocks."""
 
 TABLE_SIZE = Table("table size", {"blocks": pl.Int64(), "table_bytes": pl.Int64(), "resident_bytes": pl.Int64()})
 """Records and index as allocated, and the growth of the process that held them."""
