@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
-from typing import Any
 
 from kvtier.analytic.geometry import ModelGeometry
 from kvtier.errors import InputError
 from kvtier.files import read_yaml
+from kvtier.measure.fields import Fields
 
 
 @dataclass(frozen=True)
@@ -42,47 +41,7 @@ class Platform:
     recorded_bugs: Mapping[str, float]
 
 
-class _Fields:
-    """A mapping read field by field, with errors that name file and field."""
-
-    def __init__(self, path: Path, content: Any, prefix: str = "") -> None:
-        self.path, self.prefix = path, prefix
-        if not isinstance(content, dict):
-            raise InputError(path, prefix.rstrip(".") or "document", _shown(content), "a mapping of fields")
-        self.content = content
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.content:
-            raise InputError(self.path, self.prefix + name, "no such field", "the field to be present")
-        return self.content[name]
-
-    def section(self, name: str) -> _Fields:
-        return _Fields(self.path, self[name], f"{self.prefix}{name}.")
-
-    def text(self, name: str) -> str:
-        value = self[name]
-        if not isinstance(value, str) or not value:
-            raise InputError(self.path, self.prefix + name, _shown(value), "text")
-        return value
-
-    def count(self, name: str) -> int:
-        value = self[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(self.path, self.prefix + name, _shown(value), "a whole number of 1 or more")
-        return value
-
-    def positive(self, name: str) -> float:
-        value = self[name]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
-            raise InputError(self.path, self.prefix + name, _shown(value), "a finite number above 0")
-        return float(value)
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if value is None or isinstance(value, str) else str(value)
-
-
-def _geometry(fields: _Fields) -> ModelGeometry:
+def _geometry(fields: Fields) -> ModelGeometry:
     counts = {name: fields.count(name) for name in ("layers", "kv_heads", "head_dim", "bytes_per_element", "parameters", "weight_bytes")}
     try:
         return ModelGeometry(fields.text("name"), **counts, label=fields.text("label"), source=fields.text("source"))
@@ -99,7 +58,7 @@ def read_platform(path: str | Path) -> Platform:
         If the file is missing, is not YAML, lacks a field or holds a value out of range; the message names the field.
     """
     path = Path(path)
-    fields = _Fields(path, read_yaml(path))
+    fields = Fields(path, read_yaml(path))
     model, decode, bugs = fields.section("model"), fields.section("decode"), fields.section("recorded_bugs")
     return Platform(
         machine=fields.text("machine"),
