@@ -56,6 +56,11 @@ class Slots:
         return self.capacity - self.free_slots
 
     @property
+    def stack(self) -> np.ndarray:
+        """The list of free slots, int32, for compiled functions: the one at ``free_slots - 1`` is taken next. Renewed by :meth:`vacate`."""
+        return self._free
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the list of free slots [B]: 4 a slot."""
         return self._free.nbytes

@@ -68,6 +68,16 @@ class Table:
         return self._records[: self._used]
 
     @property
+    def words(self) -> np.ndarray:
+        """The records as int64, shape (capacity, 8), for compiled functions. Renewed when the table grows, like the index."""
+        return self._words
+
+    @property
+    def index(self) -> np.ndarray:
+        """Places of the hash index, for :func:`kvtier.blocks.index.find`."""
+        return self._index
+
+    @property
     def nbytes(self) -> int:
         """Bytes of records and index, what is free of them included [B]."""
         return self._records.nbytes + self._index.nbytes
