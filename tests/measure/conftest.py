@@ -1,5 +1,6 @@
 """A folder of raw rows as the kit leaves it, small, and known in every value."""
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -83,16 +84,35 @@ ROWS = {
 }
 
 
+def platform(tables, date="2026-11-30"):
+    """The record that the kit leaves beside the rows, as far as the build reads it."""
+    about = {
+        "decode": {"weight_bytes": 4_000_000_000, "kv_bytes_per_token": KV_BYTES_PER_TOKEN},
+        "regeneration": {"kv_bytes_per_token": KV_BYTES_PER_TOKEN},
+    }
+    machine = {
+        "name": "2 cores of a made-up processor",
+        "slug": "made_up_2_cores",
+        "cores": 2,
+        "last_level_cache_bytes": 8 * 2**20,
+        "memory_bytes": 24 * 2**30,
+    }
+    parts = {name: {"state": "complete", "about": about.get(name, {}), "checked": []} for name in tables}
+    bus = {"gbps": 170.7, "source": "made-up data sheet; an upper bound"}
+    return {"format": 1, "date": date, "quick": False, "machine": machine, "bus": bus, "parts": parts}
+
+
 @pytest.fixture
 def write_kept():
-    """Write the tables of a run into a folder; `only` some of them, with other arguments for the rows of one."""
+    """Write the tables and the record of a run into a folder; `only` some of them, with other arguments for the rows of one."""
 
-    def write(folder: Path, only=tuple(ROWS), **arguments):
+    def write(folder: Path, only=tuple(ROWS), date="2026-11-30", **arguments):
         folder.mkdir(parents=True, exist_ok=True)
         for name in only:
             table = kept.TABLES[name]
             rows = list(ROWS[name](**arguments.get(name, {})))
             table.write(pl.DataFrame(rows, schema=table.columns, orient="row"), folder / f"{name}.csv")
+        (folder / "platform.json").write_text(json.dumps(platform(only, date), indent=1))
         return folder
 
     return write
