@@ -36,10 +36,8 @@ class Run:
         KV that each row's step reads, from the geometry [GiB].
     step_gbps : list of float
         Weights and KV of each row over its step time [GB/s].
-    exact : Fitted
-        On KV sizes from the geometry.
-    published : Fitted or None
-        On KV sizes rounded as the published fits took them; None where nothing was published.
+    exact, published : Fitted
+        On KV sizes from the geometry, and on those rounded as the published fits took them.
     without : list of Fitted
         On exact sizes, without row 1, without row 2, ...
     """
@@ -50,7 +48,7 @@ class Run:
     kv_gib: list[float]
     step_gbps: list[float]
     exact: Fitted
-    published: Fitted | None
+    published: Fitted
     without: list[Fitted]
 
     @property
