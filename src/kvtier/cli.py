@@ -1,19 +1,19 @@
-"""The command line: questions to the ledger. Whatever a command needs is imported when it runs, so that help and answers come at once."""
+"""The command line: questions to the ledger, and measurements. What a command needs is imported when it runs, so help comes at once."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvtier.errors import InputError
+from kvtier.commands.answer import Commands, as_json, checkout, fail, show, show_json, warn
+from kvtier.commands.measure import measure
 
 if TYPE_CHECKING:
     from kvtier.queries.checkout import Checkout
@@ -24,56 +24,6 @@ if TYPE_CHECKING:
 EXAMPLES = 4
 """Known failures of an audit that are shown."""
 
-NOT_FOUND = 1
-"""Exit code; also where an audit that must hold does not, or a file cannot be used. Click has 2 for a wrong call."""
-
-
-class Commands(click.Group):
-    """A group whose commands tell bad input in one line and exit 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal that has no alpha shows a question mark.
-            stream.reconfigure(errors="replace")
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            fail(str(error))
-
-
-def fail(message: str) -> NoReturn:
-    """Say why, on stderr, and exit 1."""
-    click.echo(f"error: {message}", err=True)
-    sys.exit(NOT_FOUND)
-
-
-def warn(message: str) -> None:
-    """Say on stderr what a reader of the answer should know."""
-    click.echo(f"note: {message}", err=True)
-
-
-def checkout() -> Checkout:
-    """The checkout around the current folder."""
-    from kvtier.queries.checkout import Checkout
-
-    return Checkout.around(Path.cwd())
-
-
-def show(*blocks: Block) -> None:
-    """Print an answer."""
-    from kvtier import terminal
-
-    terminal.show([block for block in blocks if block])
-
-
-def show_json(answer: object) -> None:
-    """Print an answer for programs."""
-    click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
-
-
-as_json = click.option("--json", "in_json", is_flag=True, help="Answer in JSON.")
-
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kvtier")
@@ -81,6 +31,7 @@ def main() -> None:
     """Ask the evidence ledger: where a number comes from, what a change would move, what v6.0 claimed and what became of it.
 
     Run it anywhere in a checkout. It answers from the last build in results/, else from the published copy in data/, and says which.
+    `measure` measures this machine; it asks the ledger nothing.
 
     \b
     Examples:
@@ -89,9 +40,13 @@ def main() -> None:
       kvtier impact data/inputs/models.csv
       kvtier claims --verdict contradicted
       kvtier audit
+      kvtier measure all --dry-run
 
     Exit codes: 0 answered; 1 not found, a file that cannot be used, or an audit that must hold and does not; 2 wrong call.
     """
+
+
+main.add_command(measure)
 
 
 # explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from itertools import count
@@ -28,8 +28,18 @@ SUMMARY_FILE = "summary.json"
 NAME = re.compile(r"[a-z0-9_]+-\d{4}-\d\d-\d\d(-\d+)?")
 
 
-def live_folder(parent: Path, slug: str, day: date) -> Path:
+def live_folder(parent: Path, slug: str, day: date, also_free_in: Sequence[Path] = ()) -> Path:
     """Make a new folder ``<slug>-<day>`` under `parent`, with ``-2``, ``-3``, ... where that is taken.
+
+    Parameters
+    ----------
+    parent : Path
+        Made if it is not there.
+    slug : str
+        Of the machine.
+    day : date
+    also_free_in : sequence of Path
+        Folders that must not hold the name either, such as that of kept runs.
 
     Raises
     ------
@@ -41,6 +51,8 @@ def live_folder(parent: Path, slug: str, day: date) -> Path:
         parent.mkdir(parents=True, exist_ok=True)
         for number in count(1):
             folder = parent / (name if number == 1 else f"{name}-{number}")
+            if any((other / folder.name).exists() for other in also_free_in):
+                continue
             try:
                 folder.mkdir()
             except FileExistsError:

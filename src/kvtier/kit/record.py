@@ -124,9 +124,17 @@ class Record:
             "parts": {name: asdict(part) for name, part in self.parts.items()},
         }
 
+    def text(self) -> str:
+        """The record as JSON."""
+        return json.dumps(self.document(), indent=1, ensure_ascii=False, default=as_json) + "\n"
+
+    def plain(self) -> dict[str, Any]:
+        """The record as a reader of the file gets it."""
+        return json.loads(self.text())
+
     def write(self, folder: Path) -> None:
         """Write ``platform.json``, whole or not at all."""
-        write_atomically(folder / FILE, json.dumps(self.document(), indent=1, ensure_ascii=False, default=as_json) + "\n")
+        write_atomically(folder / FILE, self.text())
 
 
 def as_json(value: Any) -> Any:

@@ -278,7 +278,13 @@ def _named(processor: Processor, cores: int, accelerator: Accelerator | None) ->
     return name, slug
 
 
-def this_machine(known: pl.DataFrame | None = None, stated: Bus | None = None, name: str = "", root: Path = Path("/")) -> Machine:
+def this_machine(
+    known: pl.DataFrame | None = None,
+    stated: Bus | None = None,
+    name: str = "",
+    root: Path = Path("/"),
+    accelerator_bus: Bus | None = None,
+) -> Machine:
     """What can be measured here.
 
     Parameters
@@ -291,6 +297,8 @@ def this_machine(known: pl.DataFrame | None = None, stated: Bus | None = None, n
         The platform's name in words, before what the system says.
     root : Path
         Where ``proc`` and ``sys`` lie.
+    accelerator_bus : Bus or None
+        The accelerator's bus as the caller states it, before what the table says.
 
     Raises
     ------
@@ -307,6 +315,8 @@ def this_machine(known: pl.DataFrame | None = None, stated: Bus | None = None, n
     if memory is None:
         raise InputError("machine", "memory", "a system that does not say it", "/proc/meminfo, or sysctl and vm_stat")
     accelerator = accelerator_here(known, root)
+    if accelerator is not None and accelerator_bus is not None:
+        accelerator = replace(accelerator, bus=accelerator_bus)
     not_readable = []
     if cache is None:
         not_readable.append(f"last-level cache: {ASSUMED_CACHE_BYTES // MIB} MiB taken")
@@ -321,6 +331,8 @@ def this_machine(known: pl.DataFrame | None = None, stated: Bus | None = None, n
         accelerator = replace(accelerator, bus=bus)
     if bus is None:
         not_readable.append("memory bus: no data sheet is known for the processor")
+    if accelerator is not None and accelerator.bus is None:
+        not_readable.append(f"memory bus of {accelerator.name}: no data sheet is known for it")
     said, slug = _named(processor, cores, accelerator)
     return Machine(
         name=name or said,
