@@ -38,6 +38,11 @@ class Fake:
     table: str = "stream"
     ends: BaseException | None = None
     step: Step = Step("copy, 1 MiB", 2.0, 4 * MIB)  # noqa: RUF009
+    repetitions: int = 3
+
+    @classmethod
+    def quick(cls):
+        return cls(repetitions=1)
 
     def plan(self, machine):
         return [self.step]
@@ -48,7 +53,7 @@ class Fake:
             raise self.ends
         progress("copy, 1 MiB", 0.5)
         rows = STREAM_ROWS if self.rows is None else self.rows
-        return Outcome({self.table: rows}, {"repetitions": 3, "dtype": "float32"}, [Checked("copy", 21.0, 100.0, "GB/s")])
+        return Outcome({self.table: rows}, {"repetitions": self.repetitions, "dtype": "float32"}, [Checked("copy", 21.0, 100.0, "GB/s")])
 
 
 def table_size(rows=1):

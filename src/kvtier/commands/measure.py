@@ -221,9 +221,11 @@ def run(names: Sequence[str], options: Shared, settings: Mapping[str, Any], left
     machine = _machine(root, options)
     if options.keep:
         _check_bus(machine)
+    parent = options.out or (root or Path.cwd()) / "results/live"
+    # What is read from files is read on the disk that the run's folder is on, unless another is named.
+    settings = {**settings, "folder": settings.get("folder") or campaign.existing(parent)}
     parts = make_parts(names, options.quick, settings)
     plan = campaign.plan(parts, machine)
-    parent = options.out or (root or Path.cwd()) / "results/live"
     if options.dry_run:
         _show_plan(plan, machine, left_out or {}, parent, options.in_json)
     plan.check(machine, [parent, *campaign.scratch_folders(parts)])
@@ -414,6 +416,13 @@ def stream(**given: Any) -> None:
 
 
 @measure.command()
+@click.option("--pieces", "pieces_bytes", callback=sizes, metavar="SIZES", help="Sizes of a piece, such as 4KiB,1MiB,5MiB.")
+@click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="On the disk to measure; else that of the run's folder.",
+)
 @repetitions
 @device
 @shared
@@ -434,6 +443,7 @@ def decode(**given: Any) -> None:
 
 
 @measure.command()
+@click.option("--blocks", callback=counts, metavar="COUNTS", help="Sizes of tables in blocks, such as 1000,100000.")
 @repetitions
 @shared
 def metadata(**given: Any) -> None:
