@@ -145,6 +145,17 @@ def test_sensors_of_all_parts_are_in_one_file(campaign, tmp_path):
     assert record_in(run.folder)["parts"]["stream"]["sensors"]["load of one minute"]["before"]["median"] == 0.5
 
 
+def test_sensors_of_a_part_that_failed_are_on_disk(campaign, tmp_path):
+    (tmp_path / "root/proc").mkdir(parents=True)
+    (tmp_path / "root/proc/loadavg").write_text("9.5 0 0")
+    parts = [Fake(ends=GUARD)]
+    run = campaign(*parts)
+    run.sensors = Sensors(tmp_path / "root", lambda: None)
+    run.run(parts)
+    assert kept.SENSORS.read_csv(run.folder / "sensors.csv")["value"].max() == 9.5
+    assert record_in(run.folder)["parts"]["stream"]["sensors"]["load of one minute"]["after"]["median"] == 9.5
+
+
 # plans
 
 

@@ -212,9 +212,12 @@ class Campaign:
 
         try:
             log.before()
-            outcome = part.run(self.record.machine, progress)
-            log.after()
-            self._write(part.name, outcome, log)
+            try:
+                outcome = part.run(self.record.machine, progress)
+            finally:
+                # Of a part that fails as well: load and clocks may say why.
+                self._note(entry, log)
+            self._write(part.name, outcome)
         except InputError as error:
             self._end(entry, FAILED, str(error))
         except KeyboardInterrupt:
@@ -229,7 +232,14 @@ class Campaign:
         self.watcher.ends(part.name, entry.state, said)
         return entry.why
 
-    def _write(self, name: str, outcome: Outcome, log: Log) -> None:
+    def _note(self, entry: PartRecord, log: Log) -> None:
+        log.after()
+        self._sensor_rows.append(log.table())
+        SENSORS.write(pl.concat(self._sensor_rows), self.folder / SENSORS_FILE)
+        entry.sensors = summed_up(self._sensor_rows[-1])
+        self.record.not_readable += list(log.not_readable)
+
+    def _write(self, name: str, outcome: Outcome) -> None:
         taken = {file for part in self.record.parts.values() for file in part.tables}
         checked = {}
         for table, rows in outcome.tables.items():
@@ -240,13 +250,9 @@ class Campaign:
             checked[f"{table}.csv"] = (TABLES[table], TABLES[table].check(rows, f"part {name}, table {table}"))
         for file, (table, rows) in checked.items():
             table.write(rows, self.folder / file)
-        self._sensor_rows.append(log.table())
-        SENSORS.write(pl.concat(self._sensor_rows), self.folder / SENSORS_FILE)
         entry = self.record.parts[name]
         entry.tables = {file: rows.height for file, (_, rows) in checked.items()}
         entry.about, entry.checked = outcome.about, [asdict(each) for each in outcome.checked]
-        entry.sensors = summed_up(self._sensor_rows[-1])
-        self.record.not_readable += list(log.not_readable)
 
     def _end(self, entry: PartRecord, state: str, why: str) -> None:
         entry.state, entry.end, entry.why = state, utc(self.now()), why.replace("\n", " ")
