@@ -368,18 +368,19 @@ class Stream:
                 ]
             )
         )
-        bus = _bus(machine, device)
+        bus, cache_bytes = _bus(machine, device), _cache_bytes(machine, device)
         checked = [
             resolved(rows["seconds"].min(), tick, source),
             steady(relative_times(rows, ("kernel", "buffer_bytes", "threads"), source=source), source),
-            *below_the_bus(rows, BEYOND_CACHE * _cache_bytes(machine, device), bus, source),
+            *below_the_bus(rows, BEYOND_CACHE * cache_bytes, bus, source),
         ]
-        return Outcome({"stream": rows}, self._about(device, tick, bus), checked)
+        return Outcome({"stream": rows}, self._about(device, cache_bytes, tick, bus), checked)
 
-    def _about(self, device: str, tick: float, bus: Bus | None) -> dict[str, Any]:
+    def _about(self, device: str, cache_bytes: int, tick: float, bus: Bus | None) -> dict[str, Any]:
         left_out = {} if bus else {"physical bound": "the bandwidth of the memory bus is not known"}
         return {
             "device": device,
+            "last_level_cache_bytes": cache_bytes,
             "element": "float64",
             "counted": "bytes that a kernel reads and writes by its own count; that a store first reads its line is not counted",
             "kernels": "torch, from an idle device to an idle device: small buffers time its queue"
