@@ -270,6 +270,11 @@ def test_the_plan_grows_with_what_the_machine_has():
     assert all(step.seconds > 0 for step in there)
 
 
+def test_a_quick_try_is_short():
+    whole, quick = Movement().plan(machine()), Movement.quick().plan(machine())
+    assert sum(step.seconds for step in quick) < sum(step.seconds for step in whole) / 3
+
+
 def test_a_volume_is_four_last_level_caches_where_they_are_large():
     large = Machine("server", "server", 64, 384 * MIB, 512 * GIB, 500 * GIB, (0,), None)
     assert Movement().plan(large)[1].disk_bytes == 4 * 1536 * MIB
@@ -322,13 +327,13 @@ def test_regions_of_one_memory_must_fit_in_it(disk):
     unified = Accelerator("a GPU", MIB, MIB, None, "13", True)
     small = Machine("a test machine", "test", 1, 64 * KIB, 4 * MIB, 4 * MIB, (0,), None, unified)
     with pytest.raises(TiersExceedMemory, match="movement of a test machine: tiers"):
-        run(disk, small, device="cpu")
+        run(disk, small, device="torch:cpu")
 
 
 @pytest.mark.usefixtures("patient")
 def test_host_and_device_run_on_cpu_tensors(disk):
     pytest.importorskip("torch")
-    outcome = run(disk, device="cpu")
+    outcome = run(disk, device="torch:cpu")
     assert {"host to device", "device to host"} <= set(outcome.tables["movement"]["path"])
     # Without an accelerator there is no bus of its own to cross.
     assert len([check for check in outcome.checked if check.unit == "GB/s"]) == 6
@@ -339,7 +344,12 @@ def test_a_tensor_that_does_not_arrive_is_an_error(monkeypatch, disk):
     pytest.importorskip("torch")
     monkeypatch.setattr(regions.TensorPath, "ready", lambda self, moves: lambda: None)
     with pytest.raises(WrongContent, match="host to device, 4 KiB: found 128 of 128 pieces wrong"):
-        run(disk, device="cpu")
+        run(disk, device="torch:cpu")
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_cpu_is_no_device_of_its_own(disk):
+    assert run(disk, device="cpu").about["left_out"]["host to device, device to host"] == "no accelerator"
 
 
 @pytest.mark.usefixtures("patient")

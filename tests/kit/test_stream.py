@@ -201,18 +201,25 @@ def test_the_plan_goes_from_a_sixteenth_of_the_cache_to_eight_times_it():
     assert all(step.memory_bytes >= 3 * 64 * KIB * KIB and step.seconds > 0 for step in steps)
 
 
+def test_a_quick_try_is_short_and_the_cpu_needs_no_torch(monkeypatch, patient):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    whole, quick = Stream().plan(machine()), Stream.quick().plan(machine())
+    assert sum(step.seconds for step in quick) < sum(step.seconds for step in whole) / 4
+    assert run(device="cpu")[1].about["device"] == "cpu"
+
+
 def test_the_same_kernels_of_torch_run_on_cpu_tensors(patient):
     pytest.importorskip("torch")
-    rows, outcome = run(device="cpu")
+    rows, outcome = run(device="torch:cpu")
     assert rows["threads"].unique().to_list() == [1]
     assert set(rows["kernel"]) == set(ARRAYS_MOVED)
     assert len(rows) == 2 * 4 * 3
-    assert outcome.about["device"] == "cpu"
+    assert outcome.about["device"] == "torch:cpu"
 
 
 def test_a_wrong_result_of_torch_is_refused():
     torch = pytest.importorskip("torch")
-    device = Device("cpu", 64 * KIB)
+    device = Device("torch:cpu", 64 * KIB)
     device._torch = SimpleNamespace(add=lambda *asked, **named: None, equal=torch.equal)
     with pytest.raises(WrongResult, match="triad, 64 KiB on cpu: found a wrong result"):
         device.time("triad", 64 * KIB, 2)

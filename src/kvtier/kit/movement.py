@@ -55,7 +55,8 @@ class Movement:
     folder : str or Path
         Where the files are: on the disk that is measured. They have no name, so they are gone when the process is.
     device : str, optional
-        A device of torch; by default ``cuda`` where the machine has an accelerator, else none.
+        A device of torch; by default ``cuda`` where the machine has an accelerator. ``cpu`` is none: its memory is the host's.
+        ``torch:cpu`` takes CPU tensors for a device's, to try the code.
     seed : int
         Of contents and places.
     """
@@ -68,6 +69,11 @@ class Movement:
     device: str | None = None
     seed: int = 1
     name: str = "movement"
+
+    @classmethod
+    def quick(cls) -> Movement:
+        """A try of some seconds."""
+        return cls(repetitions=3, most_file_pieces=128)
 
     def plan(self, machine: Machine) -> list[Step]:
         """As :meth:`kvtier.kit.parts.Part.plan`; what the system turns out not to offer is left out when it runs.
@@ -185,7 +191,8 @@ class Movement:
         return max(2 * machine.last_level_cache_bytes, MIB)
 
     def _device(self, machine: Machine) -> str | None:
-        return self.device or ("cuda" if machine.accelerator else None)
+        device = self.device or ("cuda" if machine.accelerator else "cpu")
+        return None if device == "cpu" else device.removeprefix("torch:")
 
 
 class _Paths:
@@ -217,7 +224,7 @@ class _Paths:
             if device:
                 self._try("host to device, device to host", lambda: self._tensors(machine, device))
             else:
-                self.left_out["host to device, device to host"] = "there is no accelerator"
+                self.left_out["host to device, device to host"] = "no accelerator"
         except BaseException:
             self.close()
             raise

@@ -216,7 +216,7 @@ class Device:
     Parameters
     ----------
     device : str
-        As torch names it: ``cuda``, ``cpu``.
+        As torch names it, ``cuda`` or ``cuda:1``; ``torch:cpu`` is the CPU.
     largest_bytes : int
         Size of each array [B].
     """
@@ -224,7 +224,7 @@ class Device:
     def __init__(self, device: str, largest_bytes: int) -> None:
         import torch
 
-        self._torch, self._device = torch, torch.device(device)
+        self._torch, self._device = torch, torch.device(device.removeprefix("torch:"))
         elements = largest_bytes // ELEMENT_BYTES
         count = torch.arange(elements, dtype=torch.float64, device=self._device)
         self._x, self._z = count % PERIOD_X + 1, count % PERIOD_Z + 1
@@ -292,7 +292,8 @@ class Stream:
     shortest_s : float
         What passes are chosen for: a timing lasts about a quarter longer [s].
     device : str, optional
-        ``host``, or a device of torch; by default ``cuda`` where the machine has an accelerator, else ``host``.
+        ``cpu``, by compiled loops, or a device of torch; by default ``cuda`` where the machine has an accelerator, else ``cpu``.
+        ``torch:cpu`` runs torch's code for devices on the CPU, to try it.
     """
 
     buffers_bytes: tuple[int, ...] | None = None
@@ -301,6 +302,11 @@ class Stream:
     shortest_s: float = 0.02
     device: str | None = None
     name: str = "stream"
+
+    @classmethod
+    def quick(cls) -> Stream:
+        """A try of some seconds."""
+        return cls(repetitions=3, shortest_s=0.005)
 
     def plan(self, machine: Machine) -> list[Step]:
         """As :meth:`kvtier.kit.parts.Part.plan`.
@@ -314,13 +320,13 @@ class Stream:
         arrays = 3 * max(buffers)
         # A timing, its check against numpy and the filling of arrays: measured on 2 cores at 10 GB/s.
         seconds = (self.repetitions + 2) * (len(buffers) * len(ARRAYS_MOVED) * self.shortest_s * 1.5 + arrays / 1.5e9)
-        where = "" if device == "host" else f" on {device}"
+        where = "" if device == "cpu" else f" on {device}"
         return [
             Step(
                 f"{', '.join(ARRAYS_MOVED)}{where}: {said(min(buffers))} to {said(max(buffers))}, {count} thread{'s' * (count > 1)}",
                 seconds,
                 memory_bytes=2 * arrays,
-                device_bytes=0 if device in ("host", "cpu") else 2 * arrays,
+                device_bytes=0 if device.endswith("cpu") else 2 * arrays,
             )
             for count in threads
         ]
@@ -398,9 +404,9 @@ class Stream:
             raise InputError("stream", "repetitions", self.repetitions, "3 or more: drift shows in no fewer")
         if not self.shortest_s > 0:
             raise InputError("stream", "shortest_s", self.shortest_s, "a time above 0 s")
-        device = self.device or ("cuda" if machine.accelerator else "host")
+        device = self.device or ("cuda" if machine.accelerator else "cpu")
         threads = self.threads or _powers_of_two(machine.cores)
-        threads = threads if device == "host" else (1,)
+        threads = threads if device == "cpu" else (1,)
         for count in threads:
             if not 1 <= count <= machine.cores:
                 raise InputError("stream", "threads", count, f"1 to {machine.cores}, the cores that this process may use")
@@ -427,7 +433,7 @@ class _Bench:
         # A point that comes again is of another repetition.
         if threads != self._threads or point in self._timed:
             self.close()
-            self._arrays = Host(threads, self._largest_bytes) if self._device == "host" else Device(self._device, self._largest_bytes)
+            self._arrays = Host(threads, self._largest_bytes) if self._device == "cpu" else Device(self._device, self._largest_bytes)
             self._threads = threads
         self._timed.add(point)
         time = partial(self._arrays.time, kernel, size)
@@ -512,13 +518,13 @@ def _named(kernel: str, size_bytes: int, threads: int) -> str:
 
 
 def _bus(machine: Machine, device: str) -> Bus | None:
-    if device in ("host", "cpu"):
+    if device.endswith("cpu"):
         return machine.bus
     return machine.accelerator.bus if machine.accelerator else None
 
 
 def _cache_bytes(machine: Machine, device: str) -> int:
-    if device in ("host", "cpu"):
+    if device.endswith("cpu"):
         size = machine.last_level_cache_bytes
     else:
         import torch
