@@ -130,6 +130,14 @@ def test_settings_that_are_none_are_a_wrong_call(here, option):
     assert not (here / "results").exists()
 
 
+@pytest.mark.parametrize(("load", "warned"), [(5.0, True), (0.3, False)])
+def test_busy_machine_is_said_to_be_busy(here, monkeypatch, load, warned):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    result = kvtier("stream")
+    assert result.exit_code == 0
+    assert ("note: the load of the last minute is 5.0 on 2 cores" in result.stderr) == warned
+
+
 # plans
 
 

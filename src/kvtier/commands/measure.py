@@ -28,6 +28,9 @@ INTERRUPTED = 130
 SHOWN_ROWS = 12
 """Points of a table that are shown; summary.json has all."""
 
+BUSY = 0.5
+"""Load a core above which a run is said to be disturbed."""
+
 PARTS = {
     "stream": "kvtier.kit.stream:Stream",
     "movement": "kvtier.kit.movement:Movement",
@@ -252,6 +255,7 @@ def _measure(
     from kvtier.kit.campaign import Campaign
     from kvtier.kit.timing import tick_s
 
+    _warn_of_load(machine.cores)
     start = datetime.now(UTC)
     command = shlex.join(["kvtier", *sys.argv[1:]])
     entries = {part.name: records.PartRecord() for part in parts}
@@ -279,6 +283,14 @@ def _measure(
         sys.exit(INTERRUPTED)
     if failures:
         fail("; ".join(failures) + ("; nothing is kept" if options.keep else ""))
+
+
+def _warn_of_load(cores: int) -> None:
+    import os
+
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > BUSY * cores:
+        warn(f"the load of the last minute is {load:.1f} on {cores} cores: other work will show in the times, and drift may be refused")
 
 
 def _sum_up(folder: Path, record: Any) -> dict[str, Any]:

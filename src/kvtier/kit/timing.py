@@ -51,7 +51,7 @@ def tick_s(readings: int = 20_000, clock: Clock = time.perf_counter_ns) -> float
     steps = [later - earlier for earlier, later in pairwise(seen) if later > earlier]
     if not steps:
         raise InputError("clock", "tick", f"no step in {readings} readings", "a clock that moves")
-    return min(steps) * 1e-9
+    return min(steps) / 1e9
 
 
 def timed(run: Callable[[], object], clock: Clock = time.perf_counter_ns) -> float:
