@@ -64,7 +64,7 @@ class Managed:
     ----------
     table : Table
         Its rows must stay as they are: make a new one when blocks have been added or removed. Blocks that have a slot in HBM are in the
-        order, by their state, ties by the time of the last touch, then by row.
+        order, by their state, ties by the time of the last touch.
     slots : Slots
         HBM's.
     policy : {'lru', 'lfu', 'ema'}
@@ -86,11 +86,11 @@ class Managed:
         self.kind = POLICIES.index(policy)
         blocks = len(table)
         resident = np.flatnonzero(table.slot[:blocks, HBM] != NO_SLOT)
-        resident = resident[np.argsort(table.touched[resident], kind="stable")]
+        touched = table.touched[resident]
         self._order: Recency | Ranking
         if policy == "lru":
             self._order, ranking = Recency(blocks), Ranking(0)
-            self._order.fill(resident)
+            self._order.fill(resident[np.argsort(touched, kind="stable")])
             links = self._order.links
         else:
             self._order = ranking = Ranking(blocks)
@@ -98,10 +98,10 @@ class Managed:
             if policy == "lfu":
                 ranks = table.count[resident].astype(np.float64)
             else:
-                ranks = np.log(table.score[resident]) + table.touched[resident] * -math.log(1 - alpha)
-            ranking.fill(resident, ranks, np.arange(len(resident)))
+                ranks = np.log(table.score[resident]) + touched * -math.log(1 - alpha)
+            ranking.fill(resident, ranks, touched)
         columns = (table.score, table.touched, table.count, table.slot, table.pins)
-        self.parts = Parts(table.words, *columns, table.index, slots.stack, links, *ranking.heap, np.array([len(resident)]))
+        self.parts = Parts(table.words, *columns, table.index, slots.stack, links, *ranking.heap, np.array([touched.max(initial=0) + 1]))
 
     @property
     def nbytes(self) -> int:
