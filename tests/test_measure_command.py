@@ -116,6 +116,12 @@ def test_settings_reach_the_parts_that_have_them(here, monkeypatch):
     assert found["record"]["parts"]["stream"]["about"]["repetitions"] == 5
 
 
+def test_setting_of_one_part_is_not_that_of_another(parts):
+    made = measure.make_parts(["stream", "metadata"], False, {"metadata.blocks": (5, 6), "repetitions": 7, "stream.repetitions": None})
+    assert [part.repetitions for part in made] == [7, 7]
+    assert made[1].blocks == (5, 6)
+
+
 @pytest.mark.parametrize(("word", "size"), [("4096", 4096), ("64KiB", 65536), ("1 MiB", 2**20), ("1MiB,2GiB", (2**20, 2**31))])
 def test_sizes_with_units(word, size):
     assert measure.sizes(None, None, word) == (size if isinstance(size, tuple) else (size,))

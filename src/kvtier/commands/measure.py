@@ -158,12 +158,13 @@ def _class_of(name: str) -> Any:
 
 
 def make_parts(names: Sequence[str], quick: bool, settings: Mapping[str, Any]) -> list[Part]:
-    """Parts with their settings; one that has no such setting keeps its own."""
+    """Parts with their settings: ``field`` for every part that has it, ``part.field`` for one. What is None keeps the part's own."""
     parts = []
     for name in names:
         kind = _class_of(name)
         known = {field.name for field in fields(kind)}
-        given = {key: value for key, value in settings.items() if value is not None and key in known}
+        named = {key.removeprefix(f"{name}."): value for key, value in settings.items() if value is not None}
+        given = {key: value for key, value in named.items() if key in known}
         parts.append(replace(kind.quick() if quick else kind(), **given))
     return parts
 
@@ -460,6 +461,8 @@ def decode(**given: Any) -> None:
 @shared
 def metadata(**given: Any) -> None:
     """Cost of a block's metadata: lookup, touch, evict and re-admit by policy and size, and folding score streams."""
+    # Folding counts blocks too, those of one context.
+    given["metadata.blocks"] = given.pop("blocks")
     _run(["metadata", "folding"], given)
 
 

@@ -230,6 +230,11 @@ class Folding:
     seed: int = 1
     name: str = "folding"
 
+    @classmethod
+    def quick(cls) -> Folding:
+        """A try of some seconds."""
+        return cls(repetitions=3)
+
     def plan(self, machine: Machine) -> list[Step]:
         """As :meth:`kvtier.kit.parts.Part.plan`.
 

@@ -430,6 +430,11 @@ class Metadata:
     seed: int = 1
     name: str = "metadata"
 
+    @classmethod
+    def quick(cls) -> Metadata:
+        """A try of some seconds: tables of a million blocks at most."""
+        return cls(blocks=tuple(blocks for blocks in BLOCKS if blocks <= 10**6), repetitions=3)
+
     def plan(self, machine: Machine) -> list[Step]:
         """As :meth:`kvtier.kit.parts.Part.plan`.
 
