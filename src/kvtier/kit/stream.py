@@ -318,8 +318,8 @@ class Stream:
         """
         device, buffers, threads = self._settings(machine)
         arrays = 3 * max(buffers)
-        # A timing, its check against numpy and the filling of arrays: measured on 2 cores at 10 GB/s.
-        seconds = (self.repetitions + 2) * (len(buffers) * len(ARRAYS_MOVED) * self.shortest_s * 1.5 + arrays / 1.5e9)
+        # A timing, its check against numpy and the filling of arrays, measured on 2 cores at 10 GB/s; choosing passes is some timings more.
+        seconds = (self.repetitions + 5) * (len(buffers) * len(ARRAYS_MOVED) * self.shortest_s * 1.5 + arrays / 1.5e9)
         where = "" if device == "cpu" else f" on {device}"
         return [
             Step(
