@@ -47,7 +47,7 @@ def readme(name: str, document: Mapping[str, Any]) -> str:
         "untimed, before any is timed. Times are of the monotonic clock. What each part did:",
         *(f"### {part}\n\n{_about(entry['about'])}" for part, entry in document["parts"].items()),
         "## Guards that held",
-        _guards(document["parts"]),
+        _guards(document["parts"], document["machine"]["name"]),
         "## Files and columns",
         _table(("file", "rows", "one row is", "columns"), _files(document["parts"])),
         "## Clocks, temperatures and load",
@@ -110,9 +110,14 @@ def _about(about: Mapping[str, Any]) -> str:
     return "\n".join(f"- {words(key)}: {' '.join(said(value).split())}" for key, value in about.items()) or "It says nothing of itself."
 
 
-def _guards(parts: Mapping[str, Any]) -> str:
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _guards(parts: Mapping[str, Any], machine: str) -> str:
     rows = [
-        (name, each["subject"], f"{said(each['value'])} {each['unit']}", f"{said(each['bound'])} {each['unit']}")
+        # The machine is named above.
+        (name, each["subject"].replace(f" of {machine}", ""), *(f"{_rounded(each[which])} {each['unit']}" for which in ("value", "bound")))
         for name, part in parts.items()
         for each in part["checked"]
     ]
