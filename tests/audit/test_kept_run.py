@@ -67,9 +67,9 @@ def decode(device="cpu", dtype="float32"):
     return frame("decode", rows), about, [Checked("distinct sequences", 4, 4, "sequences")]
 
 
-def folding(streams=640, gbps=5):
+def folding(streams=640, gbps=5, fold="max"):
     rows = [
-        ("max", streams, 8192, "float32", threads, repetition, NOISE[repetition] * streams * 8192 * 4 / gbps / 1e9)
+        (fold, streams, 8192, "float32", threads, repetition, NOISE[repetition] * streams * 8192 * 4 / gbps / 1e9)
         for repetition in REPETITIONS
         for threads in (1, 2)
     ]
@@ -131,6 +131,9 @@ def test_only_what_comes_from_memory_is_held_against_the_bus():
     assert len(kept_run.check(*kept_of(folding=folding(gbps=400)))) == 2
     with pytest.raises(AboveTheBus, match=r"folding\.csv: fold max, blocks 8192, dtype float32, threads 1: found 408\.2 GB/s"):
         kept_run.check(*kept_of(folding=folding(streams=1280, gbps=400)))
+    # Of every token a score: 16 times as much, in the same time.
+    with pytest.raises(AboveTheBus, match=r"fold sum of tokens, blocks 8192, dtype float32, threads 1: found 163\.3 GB/s"):
+        kept_run.check(*kept_of(folding=folding(gbps=10, fold="sum of tokens")))
 
 
 def test_refuses_a_stream_row_above_the_bus(run):

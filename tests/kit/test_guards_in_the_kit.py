@@ -21,8 +21,10 @@ from kvtier.audit.physical_bound import AboveTheBus
 from kvtier.audit.timing import steady
 from kvtier.kit import regions, timing
 from kvtier.kit.campaign import Campaign, plan
+from kvtier.kit.folding import Folding
 from kvtier.kit.machine import Bus, Machine
 from kvtier.kit.memory import Unavailable, fresh
+from kvtier.kit.metadata import Metadata
 from kvtier.kit.movement import Movement
 from kvtier.kit.regions import DirectFile
 from kvtier.kit.stream import Stream
@@ -40,8 +42,10 @@ def machine(bus_gbps: float = 1e6) -> Machine:
 PARTS = {
     "stream": lambda folder: Stream(buffers_bytes=(8 * KIB, 64 * KIB), threads=(1,), repetitions=6, shortest_s=0.0005),
     "movement": lambda folder: Movement(pieces_bytes=(4 * KIB, 64 * KIB), volume_bytes=512 * KIB, repetitions=6, folder=folder),
+    "metadata": lambda folder: Metadata(blocks=(64, 256), python_blocks=64, operations=256, python_operations=32, repetitions=6),
+    "folding": lambda folder: Folding(streams=32, blocks=64, threads=(1,), repetitions=6),
 }
-"""By name, a run of a second or less."""
+"""By name, a run of some seconds at most."""
 
 
 @dataclass
@@ -72,7 +76,7 @@ def run(tmp_path, monkeypatch):
         if patient:
             monkeypatch.setattr(module, "steady", partial(steady, tolerance=1e6))
             monkeypatch.setattr(kept_run, "steady", partial(steady, tolerance=1e6))
-            monkeypatch.setattr(module, "tick_s", lambda: 1e-12)
+            monkeypatch.setattr(module, "tick_s", lambda *asked: 1e-12)
         part, on = PARTS[name](tmp_path), on or machine()
         folder = tmp_path / "run"
         folder.mkdir()
@@ -94,7 +98,9 @@ def refused(left: Run, says: str):
 @pytest.mark.parametrize("name", PARTS)
 def test_a_clock_that_ticks_once_a_second_is_refused(name, run, monkeypatch):
     seconds = iter(range(10**6))
-    monkeypatch.setattr(importlib.import_module(f"kvtier.kit.{name}"), "tick_s", partial(timing.tick_s, 10, lambda: 10**9 * next(seconds)))
+    monkeypatch.setattr(
+        importlib.import_module(f"kvtier.kit.{name}"), "tick_s", lambda *asked: timing.tick_s(10, lambda: 10**9 * next(seconds))
+    )
     refused(run(name, patient=False), "expected at least 1,000 ticks")
 
 
@@ -109,11 +115,11 @@ def test_a_machine_that_becomes_slower_is_refused(name, run, monkeypatch):
         return [replace(each, seconds=each.seconds * (1000 if each.repetition >= repetitions // 2 else 1)) for each in timed]
 
     monkeypatch.setattr(module, "time_points", throttled)
-    monkeypatch.setattr(module, "tick_s", lambda: 1e-12)
+    monkeypatch.setattr(module, "tick_s", lambda *asked: 1e-12)
     refused(run(name, patient=False), "% slower than the first 2, expected no more than 15 %")
 
 
-@pytest.mark.parametrize("name", ["stream", "movement"])
+@pytest.mark.parametrize("name", ["stream", "movement", "folding"])
 def test_bytes_faster_than_the_bus_are_refused(name, run):
     """A processor moves more than 1 MB/s, whatever else it does."""
     refused(run(name, machine(bus_gbps=1e-3)), "GB/s, expected nothing above the bus of 0.001 GB/s")
@@ -153,7 +159,9 @@ def test_a_sound_run_passes_the_audit_of_kept_runs(name, run):
     assert {"ticks at least", "%"} <= {each["unit"] for each in left.part["checked"]} & {each.unit for each in audited}
 
 
-@pytest.mark.parametrize(("name", "column", "factor"), [("stream", "seconds", 1e-6), ("movement", "seconds", 1e-9)])
+@pytest.mark.parametrize(
+    ("name", "column", "factor"), [("stream", "seconds", 1e-6), ("movement", "seconds", 1e-9), ("folding", "seconds", 1e-9)]
+)
 def test_a_doctored_row_is_refused_by_the_audit_of_kept_runs(name, column, factor, run):
     left = run(name)
     path = left.folder / f"{name}.csv"
@@ -162,3 +170,8 @@ def test_a_doctored_row_is_refused_by_the_audit_of_kept_runs(name, column, facto
     rows.with_columns(pl.when(pl.row_index() == last).then(pl.col(column) * factor).otherwise(column).alias(column)).write_csv(path)
     with pytest.raises(AboveTheBus, match=rf"run/{name}\.csv: .*expected nothing above the bus of 1e\+06 GB/s"):
         left.audit()
+
+
+def test_the_record_says_which_cache_a_stream_was_held_against(run):
+    """An accelerator's is nowhere else in the record."""
+    assert run("stream").part["about"]["last_level_cache_bytes"] == 16 * KIB

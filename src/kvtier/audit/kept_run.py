@@ -22,6 +22,7 @@ from kvtier.errors import InputError
 from kvtier.measure import kept, kept_points
 from kvtier.measure.fields import Fields, shown
 from kvtier.units import GB
+from kvtier.workload.turns import BLOCK_TOKENS
 
 COMPLETE = "complete"
 
@@ -30,6 +31,9 @@ BEYOND_CACHE = 4
 
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pass of each kernel reads or writes."""
+
+OF_TOKENS = " of tokens"
+"""End of the name of a fold whose streams have one score a token, not one a block."""
 
 ROUNDING = 1e-9
 """Relative room of a column that is computed from others."""
@@ -214,9 +218,10 @@ def _decode(audited: Audited) -> Iterator[Checked]:
 
 
 def _folding(audited: Audited) -> Iterator[Checked]:
-    """Score streams that no cache holds, read once a fold."""
+    """Scores that no cache holds, read once a fold."""
     width = pl.col("dtype").replace_strict(BYTES_PER_PARAMETER, default=None, return_dtype=pl.Int64)
-    sized = audited.rows.with_columns(_bytes=pl.col("streams") * pl.col("blocks") * width)
+    scores = pl.when(pl.col("fold").str.ends_with(OF_TOKENS)).then(BLOCK_TOKENS).otherwise(1)
+    sized = audited.rows.with_columns(_bytes=pl.col("streams") * pl.col("blocks") * scores * width)
     if sized["_bytes"].has_nulls():
         bad = sized["dtype"][int(sized["_bytes"].is_null().arg_true()[0])]
         raise InputError(audited.source, "column dtype", bad, f"one of {', '.join(BYTES_PER_PARAMETER)}")
