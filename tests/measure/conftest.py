@@ -13,7 +13,7 @@ NOISE = dict(zip(REPETITIONS, (0.98, 1.03, 1.0, 0.99, 1.01, 0.97, 1.02), strict=
 """What each repetition does to every time; the median leaves times as they are written below."""
 
 KV_BYTES_PER_TOKEN = 4096
-POLICIES = {"lru": 1.0, "ema015": 1.5, "lfu": 2.0}
+POLICIES = {"lru": 1.0, "ema": 1.5, "lfu": 2.0}
 OPERATIONS = {"lookup": 40, "touch": 90, "evict": 400, "readmit": 300}
 
 

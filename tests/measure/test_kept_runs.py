@@ -120,6 +120,11 @@ def test_each_definition_names_machine_and_day(ledger):
     assert all(number.definition.endswith("2 cores of a made-up processor, 2026-11-30.") for number in ledger.values())
 
 
+def test_no_run_at_all_is_refused():
+    with pytest.raises(InputError, match="data/measured: kept runs: found none"):
+        kept_runs.read_all([])
+
+
 def test_equal_runs_agree(run, write_kept, tmp_path):
     again = kept_runs.read(write_kept(tmp_path / "made_up_2_cores-2026-11-30-2"))
     found = repeatability.repeated([again, run])

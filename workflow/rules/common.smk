@@ -55,6 +55,26 @@ def shards_of(sweep):
     return paths
 
 
+def kept_runs():
+    """Files of the runs of the measurement kit under data/measured: a folder is one if it has a platform.json. The GB10 set has a platform.yaml."""
+    files = []
+    for folder in sorted(Path("data/measured").iterdir()):
+        if not folder.is_dir() or (folder / "platform.yaml").is_file():
+            continue
+        if not (folder / "platform.json").is_file():
+            sys.exit(
+                "error: {}: platform: found no such file, expected platform.json, as `kvtier measure keep` leaves it".format(
+                    folder
+                )
+            )
+        files += [
+            str(path)
+            for path in sorted(folder.iterdir())
+            if path.name == "platform.json" or path.suffix == ".csv"
+        ]
+    return files
+
+
 def figure_files(name):
     """What draws a figure makes four files, by the names that :func:`kvtier.publish.render.write` has for them."""
     ends = {

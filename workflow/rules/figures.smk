@@ -99,6 +99,54 @@ rule draw_influence:
         "../scripts/draw_influence.py"
 
 
+rule draw_stream:
+    """Streaming bandwidth by size of the arrays, by kernel and threads, against the stated bus. Evidence: Measured; shares of the bus Analytical model."""
+    input:
+        code=code_of("draw_stream"),
+        runs=rules.fit_kept_runs.output.runs,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("stream"),
+    log:
+        "{results}/logs/draw_stream.log",
+    message:
+        "Figure: streaming bandwidth against the stated bus"
+    script:
+        "../scripts/draw_stream.py"
+
+
+rule draw_movement:
+    """Time to move a piece by size and path, and to compute a block again. Evidence: times Measured; lines and ratios Analytical model."""
+    input:
+        code=code_of("draw_movement"),
+        runs=rules.fit_kept_runs.output.runs,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("movement"),
+    log:
+        "{results}/logs/draw_movement.log",
+    message:
+        "Figure: moving and computing again, as measured"
+    script:
+        "../scripts/draw_movement.py"
+
+
+rule draw_metadata:
+    """Time of one operation on a block's metadata, by policy and size of the table. Evidence: Measured; a step of them Analytical model."""
+    input:
+        code=code_of("draw_metadata"),
+        runs=rules.fit_kept_runs.output.runs,
+        numbers=rules.collect_numbers.output.ledger,
+    output:
+        **figure_files("metadata"),
+    log:
+        "{results}/logs/draw_metadata.log",
+    message:
+        "Figure: what a block's metadata costs"
+    script:
+        "../scripts/draw_metadata.py"
+
+
 rule draw_throughput_by_context:
     """Block requests per CPU second against context length, two simulators. Evidence: Measured."""
     input:

@@ -31,6 +31,37 @@ rule fit_decode:
         "../scripts/fit_decode.py"
 
 
+rule fit_kept_runs:
+    """Kept runs of the measurement kit: medians and intervals, lines and what they imply, whether two runs of a machine agree; guards again.
+
+    Evidence: medians Measured; what lines imply, their coefficients among it, and ratios Analytical model; the bus Vendor specification.
+    """
+    input:
+        code=code_of("fit_kept_runs"),
+        kept=kept_runs(),
+    output:
+        runs="{results}/measured/kept/runs.csv",
+        stream="{results}/measured/kept/stream.csv",
+        decode="{results}/measured/kept/decode.csv",
+        decode_fits="{results}/measured/kept/decode_fits.csv",
+        movement="{results}/measured/kept/movement.csv",
+        movement_fits="{results}/measured/kept/movement_fits.csv",
+        regeneration="{results}/measured/kept/regeneration.csv",
+        over_move="{results}/measured/kept/over_move.csv",
+        metadata="{results}/measured/kept/metadata.csv",
+        table_size="{results}/measured/kept/table_size.csv",
+        folding="{results}/measured/kept/folding.csv",
+        repeatability="{results}/measured/kept/repeatability.csv",
+        audit="{results}/audit/kept_runs.csv",
+        numbers="{results}/numbers/fit_kept_runs.json",
+    log:
+        "{results}/logs/fit_kept_runs.log",
+    message:
+        "Measured: kept runs of the kit"
+    script:
+        "../scripts/fit_kept_runs.py"
+
+
 rule fit_literature:
     """Setup and bandwidth of KV on the host and on the device, from a third party's times. Evidence: times External literature, fits Analytical model."""
     input:

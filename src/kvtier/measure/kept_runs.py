@@ -272,6 +272,20 @@ def read(folder: str | Path) -> KeptRun:
     )
 
 
+def read_all(folders: Iterable[str | Path]) -> list[KeptRun]:
+    """Kept runs by machine and day.
+
+    Raises
+    ------
+    InputError
+        As :func:`read`, or if there is none.
+    """
+    runs = [run for own in by_machine(map(read, folders)).values() for run in own]
+    if not runs:
+        raise InputError("data/measured", "kept runs", "none", "one or more, as `kvtier measure all --keep` leaves them")
+    return runs
+
+
 def by_machine(runs: Iterable[KeptRun]) -> dict[str, list[KeptRun]]:
     """Runs by machine, those of a machine in the order of their days."""
     found: dict[str, list[KeptRun]] = {}
