@@ -126,6 +126,15 @@ def counts(_context: click.Context, _parameter: click.Parameter, value: str | No
     return tuple(map(int, words))
 
 
+def words(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Names such as ``sdpa,eager``."""
+    return None if value is None else tuple(word.strip() for word in value.split(","))
+
+
+MODEL = "small, qwen2.5-1.5b or qwen2.5-7b with random weights, or a folder or hub name; else what fits the machine."
+
+model = click.option("--model", metavar="NAME", help=MODEL)
+dtype = click.option("--dtype", metavar="NAME", help="float32, float16 or bfloat16; else float16 on an accelerator, float32 on a CPU.")
 repetitions = click.option("--repetitions", type=click.IntRange(3), help="Timings of each point.")
 device = click.option("--device", metavar="NAME", help="Where it runs, such as cpu or cuda; else the accelerator if there is one.")
 
@@ -436,6 +445,9 @@ def stream(**given: Any) -> None:
     metavar="DIR",
     help="On the disk to measure; else that of the run's folder.",
 )
+@click.option("--contexts", callback=counts, metavar="COUNTS", help="Tokens before the block that is made again, such as 1024,4096.")
+@model
+@dtype
 @repetitions
 @device
 @shared
@@ -445,6 +457,12 @@ def movement(**given: Any) -> None:
 
 
 @measure.command()
+@model
+@click.option("--backends", callback=words, metavar="NAMES", help="Of sdpa, sdpa-in-place, eager; or vllm alone.")
+@click.option("--batches", callback=counts, metavar="COUNTS", help="Sequences, such as 1,4.")
+@click.option("--contexts", callback=counts, metavar="COUNTS", help="Tokens in each, such as 1024,4096.")
+@click.option("--steps", type=click.IntRange(3), help="Tokens of the long run; a step is its time less that of two, by difference.")
+@dtype
 @repetitions
 @device
 @shared
