@@ -67,6 +67,17 @@ def decode(device="cpu", dtype="float32"):
     return frame("decode", rows), about, [Checked("distinct sequences", 4, 4, "sequences")]
 
 
+def regeneration(dtype="float32"):
+    """At half of what the bus allows."""
+    rows = [
+        ("numpy", "cpu", dtype, context, 16, repetition, NOISE[repetition] * (4 * PARAMETERS + context * PER_TOKEN) / 50e9)
+        for repetition in REPETITIONS
+        for context in (0, 1024)
+    ]
+    sizes = {"weight_bytes": 4 * PARAMETERS, "parameters": PARAMETERS, "layer_parameters": PARAMETERS, "kv_bytes_per_token": PER_TOKEN}
+    return frame("regeneration", rows), sizes, []
+
+
 def folding(streams=640, gbps=5, fold="max"):
     rows = [
         (fold, streams, 8192, "float32", threads, repetition, NOISE[repetition] * streams * 8192 * 4 / gbps / 1e9)
@@ -80,7 +91,7 @@ def table_size():
     return frame("table_size", [(1000, 72_000, 80_000)]), {}, []
 
 
-ALL = {"stream": stream, "movement": movement, "decode": decode, "folding": folding, "table_size": table_size}
+ALL = {"stream": stream, "movement": movement, "decode": decode, "regeneration": regeneration, "folding": folding, "table_size": table_size}
 
 
 def kept_of(machine=MACHINE, **made):
@@ -118,9 +129,9 @@ def test_a_sound_run_passes(run):
     checked = kept_run.check(*run)
     subjects = [each.subject for each in checked]
     assert "kernel copy, buffer_bytes 33554432, threads 1 of kept run/stream.csv" in subjects
-    # Resolution and drift of four tables; 4 kernels; 2 sizes by 2 paths; the 2 points, the weights and the pool of decode;
-    # what the run alone could see.
-    assert len(checked) == 4 * 2 + 4 + 4 + 4 + 2
+    # Resolution and drift of five tables; 4 kernels; 2 sizes by 2 paths; the 2 points, the weights and the pool of decode;
+    # 2 points and the weights of regeneration; what the run alone could see.
+    assert len(checked) == 5 * 2 + 4 + 4 + 4 + 3 + 2
     assert [each.unit for each in checked[-2:]] == ["% at least", "sequences"]
     # The cache is faster than the bus, and may be.
     assert not any("buffer_bytes 1048576" in subject for subject in subjects)
@@ -208,6 +219,44 @@ def test_refuses_a_difference_of_nothing(run):
     document, tables = run
     with pytest.raises(InputError, match="column steps: found 2, expected more than the 2 of the short run"):
         kept_run.check(document, doctored(tables, "decode", 0, steps=2))
+
+
+def test_an_embedding_table_that_no_step_reads_does_not_count(run):
+    """133.6 MB in a millisecond are above the bus, the 93.6 MB without the table are not."""
+    document, tables = run
+    document["parts"]["decode"]["about"]["unread_weight_bytes"] = 40_000_000
+    tables = doctored(tables, "decode", row_of(tables, "decode", batch=4, repetition=2), step_ms=1.0, long_s=0.508)
+    assert 93.6 in [round(each.value, 1) for each in kept_run.check(document, tables)]
+
+
+def lined_up(slope_gbps, points=((1, 512), (1, 1024), (2, 1024), (4, 1024), (4, 2048))):
+    """Steps of 25 ms for the weights, and KV at so many GB/s."""
+    rows = []
+    for repetition in REPETITIONS:
+        for batch, tokens in points:
+            step_s = NOISE[repetition] * (0.025 + batch * tokens * PER_TOKEN / slope_gbps / 1e9)
+            rows.append(("sdpa", "cpu", "float32", batch, tokens, repetition, 10, 0.5, 0.5 + 8 * step_s, 1e3 * step_s))
+    _, about, checked = decode()
+    return frame("decode", rows), about, checked
+
+
+def test_refuses_a_shared_copy_by_the_slope_of_the_steps():
+    """SPEC §7: each step alone is below the bus, but KV costs next to nothing more."""
+    subjects = [each.subject for each in kept_run.check(*kept_of(decode=lined_up(50)))]
+    assert {"KV path of kept run/decode.csv, sdpa", "fixed path of kept run/decode.csv, sdpa"} <= set(subjects)
+    with pytest.raises(AboveTheBus, match=r"decode\.csv, sdpa: KV path: found 342\.9 GB/s, expected nothing above the bus of 100 GB/s"):
+        kept_run.check(*kept_of(decode=lined_up(342.9)))
+    # Four points make no line.
+    assert kept_run.check(*kept_of(decode=lined_up(342.9, ((1, 512), (1, 1024), (4, 1024), (4, 2048)))))
+
+
+def test_regeneration_reads_weights_of_its_type_below_the_bus(run):
+    document, tables = run
+    row = row_of(tables, "regeneration", context_tokens=1024, repetition=5)
+    with pytest.raises(AboveTheBus, match=r"regeneration\.csv: backend numpy, context_tokens 1024: found 108\.4 GB/s"):
+        kept_run.check(document, doctored(tables, "regeneration", row, seconds=0.001))
+    with pytest.raises(UnexpectedWeights, match=r"the size of float32, expected 0\.05 GiB as float16"):
+        kept_run.check(*kept_of(regeneration=regeneration("float16")))
 
 
 def test_refuses_weights_of_another_type(run):

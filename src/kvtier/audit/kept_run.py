@@ -16,10 +16,11 @@ from typing import Any
 import polars as pl
 
 from kvtier.audit.physical_bound import BYTES_PER_PARAMETER, Bandwidth, Checked, physical_bound, resident_weights
+from kvtier.audit.quantities import count
 from kvtier.audit.residency import kv_pool
 from kvtier.audit.timing import relative_times, resolved, steady
 from kvtier.errors import InputError
-from kvtier.measure import kept, kept_points
+from kvtier.measure import fit, kept, kept_points, retained
 from kvtier.measure.fields import Fields, shown
 from kvtier.units import GB
 from kvtier.workload.turns import BLOCK_TOKENS
@@ -31,6 +32,9 @@ BEYOND_CACHE = 4
 
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pass of each kernel reads or writes."""
+
+LEAST_FIT_POINTS = 5
+"""Sizes of KV from which on a line through the steps is held against the bus."""
 
 OF_TOKENS = " of tokens"
 """End of the name of a fold whose streams have one score a token, not one a block."""
@@ -154,8 +158,9 @@ def _timed(name: str, audited: Audited) -> Iterator[Checked]:
     tick_s = (audited.about if "tick_s" in audited.about else audited.record).positive(
         "tick_s" if "tick_s" in audited.about else "clock_tick_s"
     )
-    shortest_s = min(rows[column].min() for column in ("seconds", "short_s", "long_s") if column in rows.columns)
-    yield resolved(shortest_s, tick_s, source)
+    # A step is timed by a difference: that is an interval too.
+    intervals = [rows["short_s"], rows["long_s"] - rows["short_s"]] if name == "decode" else [rows["seconds"]]
+    yield resolved(min(interval.min() for interval in intervals), tick_s, source)
     quantity = kept_points.QUANTITIES[name]
     # A bandwidth is the inverse of a time.
     one = quantity.of() ** (-1 if name == "stream" else 1)
@@ -203,18 +208,51 @@ def _decode(audited: Audited) -> Iterator[Checked]:
         raise InputError(audited.source, "column steps", int(rows["steps"].min()), "more than the 2 of the short run")
     _made_of(audited, "step_ms", 1e3 * (rows["long_s"] - rows["short_s"]) / (rows["steps"] - 2), "(long_s − short_s) / (steps − 2)")
     weight_bytes, per_token = about.count("weight_bytes"), about.count("kv_bytes_per_token")
-    read_bytes = weight_bytes + pl.col("batch") * pl.col("context_tokens") * per_token
+    # An embedding table of its own is resident, and a step reads a row of it.
+    read_weights = weight_bytes - (
+        count(about["unread_weight_bytes"], about.path, "unread_weight_bytes") if "unread_weight_bytes" in about else 0
+    )
+    read_bytes = read_weights + pl.col("batch") * pl.col("context_tokens") * per_token
     for (device,), each in rows.group_by("device", maintain_order=True):
         # A model that a processor's cache holds is not read from memory. On an accelerator none is so small.
         least = audited.beyond_cache_bytes(str(device)) if device in HOST else 0
         beyond = each.filter(read_bytes >= least).with_columns(_gbps=read_bytes / pl.col("step_ms") * 1e3 / GB)
         yield from _below(audited, beyond, ("backend", "batch", "context_tokens"), str(device))
+        yield from _lines(audited, each, read_weights, per_token, str(device))
     for dtype in rows["dtype"].unique(maintain_order=True):
         yield resident_weights(weight_bytes, about.count("parameters"), dtype, str(audited.source))
         if "kv_pool" in about:
             pool = about.section("kv_pool")
             yield kv_pool(pool.positive("bytes"), pool.count("tokens"), per_token, dtype, str(audited.source))
     _must_say(audited, "sequences", "that sequences were distinct")
+
+
+def _lines(audited: Audited, rows: pl.DataFrame, read_weights: int, per_token: int, device: str) -> Iterator[Checked]:
+    """Both paths of the line through the medians of a backend: a shared copy of KV shows in the slope (SPEC §7)."""
+    bus_gbps = audited.bus_gbps(device)
+    medians = rows.group_by("backend", "dtype", "batch", "context_tokens", maintain_order=True).agg(pl.col("step_ms").median())
+    for (backend, _), points in medians.group_by("backend", "dtype", maintain_order=True):
+        sizes = retained.kv_gib(points, per_token)
+        if bus_gbps is None or len(set(sizes)) < LEAST_FIT_POINTS:
+            continue
+        line = fit.two_term(sizes, points["step_ms"].to_list(), f"{audited.source}, {backend}")
+        paths = [Bandwidth(line.source, "KV path", fit.kv_path_gbps(line).value)]
+        # The intercept lies outside the points: where it is not clear of zero it says nothing.
+        if line.intercept_ms.value > 2 * line.intercept_ms.standard_error:
+            paths.append(Bandwidth(line.source, "fixed path", fit.fixed_path_gbps(line, read_weights).value))
+        yield from physical_bound(paths, bus_gbps)
+
+
+def _regeneration(audited: Audited) -> Iterator[Checked]:
+    """Weights against their type; those of the layers and the KV of the context are read at least once, so against the bus."""
+    about, points = audited.about, ("backend", "context_tokens")
+    parameters, per_token = about.count("parameters"), about.count("kv_bytes_per_token")
+    for (device, dtype), rows in audited.rows.group_by("device", "dtype", maintain_order=True):
+        yield resident_weights(about.count("weight_bytes"), parameters, str(dtype), str(audited.source))
+        read_bytes = about.count("layer_parameters") * BYTES_PER_PARAMETER[str(dtype)] + pl.col("context_tokens") * per_token
+        least = audited.beyond_cache_bytes(str(device)) if device in HOST else 0
+        beyond = rows.filter(read_bytes >= least).with_columns(_gbps=read_bytes / pl.col("seconds") / GB)
+        yield from _below(audited, beyond, points, str(device))
 
 
 def _folding(audited: Audited) -> Iterator[Checked]:
@@ -234,6 +272,7 @@ GUARDS: dict[str, Callable[[Audited], Iterator[Checked]]] = {
     "stream": _stream,
     "movement": _movement,
     "decode": _decode,
+    "regeneration": _regeneration,
     "folding": _folding,
 }
 """What is asked of a table beyond resolution and drift."""
