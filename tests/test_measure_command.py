@@ -96,6 +96,14 @@ def test_run_leaves_rows_record_and_summary(here):
     assert "stream: complete" in result.stderr
 
 
+def test_of_many_points_those_of_the_largest_size_are_shown():
+    points = [{"kernel": kernel, "buffer_bytes": size} for size in range(1, 10) for kernel in ("read", "copy")]
+    shown, which = measure._few(points)
+    assert shown == [{"kernel": "read", "buffer_bytes": 9}, {"kernel": "copy", "buffer_bytes": 9}]
+    assert which == ", buffer_bytes 9"
+    assert measure._few(points[:4]) == (points[:4], "")
+
+
 def test_answer_for_programs(here):
     found = answer("stream")
     assert found["record"]["machine"]["slug"] == SLUG

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """Exit code of a run that was stopped from the keyboard."""
 
-SHOWN_ROWS = 12
-"""Points of a table that are shown; summary.json has all."""
+SHOWN_ROWS = 16
+"""Points of a table that are shown; of a longer one, those of the largest size. summary.json has all."""
+
+SIZE_COLUMNS = ("buffer_bytes", "piece_bytes", "blocks", "context_tokens")
 
 BUSY = 0.5
 """Load a core above which a run is said to be disturbed."""
@@ -387,24 +389,36 @@ def _outcome(record: Any, summary: Mapping[str, Any], folder: Path) -> list[Bloc
     blocks: list[Block] = [_machine_fields(record.machine), parts]
     more = []
     for name, found in summary.get("points", {}).items():
-        points = found["rows"]
-        if len(points) > SHOWN_ROWS:
-            more.append(f"{len(points)} points of {name}")
-            continue
+        points, which = _few(found["rows"])
+        if which:
+            more.append(f"{len(found['rows'])} points of {name}")
         columns = [column for column in points[0] if column not in ("repetitions", "median", "low", "high")]
         shown = [(*(point[column] for column in columns), *_interval(point)) for point in points]
         heads = [*columns, f"{found['quantity']} [{found['unit']}]", "interval"]
-        blocks.append(Table(heads, shown, frozenset(heads[-2:]), f"{name}: {found['interval']}"))
+        blocks.append(Table(heads, shown, frozenset(heads[-2:]), f"{name}{which}: {found['interval']}"))
     for name, fits in summary.get("fits", {}).items():
         blocks.append(Table(["Fit", "Result"], [(_fit_of(each), _fit_said(each)) for each in fits], title=f"{name}: fits"))
     if more:
-        blocks.append(f"In summary.json besides: {', '.join(more)}.")
+        blocks.append(f"In summary.json: {', '.join(more)}.")
     return blocks
 
 
+def _few(points: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+    """Points to show, and which they are if not all."""
+    column = next((column for column in SIZE_COLUMNS if column in points[0]), None)
+    if len(points) <= SHOWN_ROWS or column is None:
+        return points, ""
+    largest = max(point[column] for point in points)
+    return [point for point in points if point[column] == largest], f", {column} {largest:,}"
+
+
 def _interval(point: Mapping[str, Any]) -> tuple[str, str]:
-    ends = "" if point["low"] is None else f"{point['low']:.4g} to {point['high']:.4g}"
-    return f"{point['median']:.4g}", ends
+    ends = "" if point["low"] is None else f"{_rounded(point['low'])} to {_rounded(point['high'])}"
+    return _rounded(point["median"]), ends
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _fit_of(fitted: Mapping[str, Any]) -> str:
@@ -415,7 +429,9 @@ def _fit_said(fitted: Mapping[str, Any]) -> str:
     if "left_out" in fitted:
         return f"left out: {fitted['left_out']}"
     ends = {name: value for name, value in fitted.items() if isinstance(value, Mapping)}
-    return "; ".join(f"{name} {each['value']:.4g} ({each['low']:.4g} to {each['high']:.4g})" for name, each in ends.items())
+    return "; ".join(
+        f"{name} {_rounded(each['value'])} ({_rounded(each['low'])} to {_rounded(each['high'])})" for name, each in ends.items()
+    )
 
 
 # the commands
