@@ -392,6 +392,13 @@ def test_refuses_a_run_whose_bus_is_not_known(run):
         kept_run.check(document, tables)
 
 
+def test_refuses_a_quick_try(run):
+    document, tables = run
+    document["quick"] = True
+    with pytest.raises(InputError, match=r"platform\.json: quick: found a quick try, expected a whole run"):
+        kept_run.check(document, tables)
+
+
 def test_refuses_a_part_that_did_not_end(run):
     document, tables = run
     document["parts"]["stream"]["state"] = "failed"
