@@ -1,6 +1,5 @@
 """Clock and order of timed runs."""
 
-import numpy as np
 import pytest
 
 from kvtier.errors import InputError
@@ -50,16 +49,3 @@ def test_progress_is_called_before_each_run_and_ends_below_one():
 def test_nothing_to_time_is_refused(points, repetitions):
     with pytest.raises(InputError, match="at least one of each"):
         timing.time_points(points, repetitions, float)
-
-
-def test_relative_times_do_not_depend_on_which_point_is_slow():
-    seconds = np.array([[1.0, 100.0], [1.0, 100.0], [1.21, 121.0]])
-    assert timing.by_repetition(seconds) == pytest.approx([1.0, 1.0, 1.21])
-    # One point slower by the factor that the other is faster: no drift.
-    assert timing.by_repetition(np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]]))[2] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("seconds", [np.zeros((2, 2)), np.ones(3), np.empty((0, 2)), np.array([[1.0, np.nan]])])
-def test_times_that_are_none_are_refused(seconds):
-    with pytest.raises(InputError, match="timing: seconds"):
-        timing.by_repetition(seconds)

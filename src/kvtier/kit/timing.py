@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Generic, TypeVar
 
-import numpy as np
-
 from kvtier.errors import InputError
 
 Point = TypeVar("Point")
@@ -105,30 +103,3 @@ def time_points(
             if repetition >= 0:
                 timings.append(Timing(repetition, point, seconds))
     return timings
-
-
-def by_repetition(seconds: np.ndarray) -> list[float]:
-    """One relative time a repetition, for :func:`kvtier.audit.timing.steady`.
-
-    Parameters
-    ----------
-    seconds : array of shape (repetitions, points)
-        Times above 0 [s].
-
-    Returns
-    -------
-    list of float
-        Geometric mean, over points, of the time over that point's median.
-
-    Raises
-    ------
-    InputError
-        If the array has another shape, is empty, or holds a time that is not above 0.
-    """
-    seconds = np.asarray(seconds, dtype=float)
-    if seconds.ndim != 2 or not seconds.size:
-        raise InputError("timing", "seconds", f"an array of shape {seconds.shape}", "repetitions by points, at least one of each")
-    if not (np.isfinite(seconds) & (seconds > 0)).all():
-        raise InputError("timing", "seconds", f"a time of {seconds.min()} s", "finite times above 0 s")
-    relative = np.log(seconds / np.median(seconds, axis=0))
-    return [float(value) for value in np.exp(relative.mean(axis=1))]
