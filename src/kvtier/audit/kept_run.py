@@ -109,8 +109,8 @@ def check(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], source:
     Raises
     ------
     InputError
-        Of the guard that does not hold. Or if the run was a quick try, the record lacks a field, the bus is not known, a part is not complete, a guard that only the
-        run could ask is not recorded, or a table has not the rows that the record counts.
+        Of the guard that does not hold. Or if the run was a quick try, the record lacks a field, the bus is not known, a part is not
+        complete, a guard that only the run could ask is not recorded, or a table has not the rows that the record counts.
     """
     folder = Path(source)
     fields = Fields(folder / "platform.json", dict(record))
