@@ -93,25 +93,25 @@ def test_a_block_between_two_sizes_is_on_the_line_between_them():
 
 
 def test_operations_add_up_to_a_step(ledger):
-    assert ledger["metadata.lookup.lfu.8192.ns"].value == pytest.approx(80)
-    assert ledger["metadata.step.lru.8192.us"].value == pytest.approx(8192 * (40 + 90) / 1e3)
-    assert ledger["metadata.step.lfu.1000000.us"].value == pytest.approx(1e6 * 2 * 2 * (40 + 90) / 1e3)
-    assert ledger["metadata.bytes_per_block.8192.table"].value == 72
-    assert ledger["folding.max.float32.8192.2t.us"].value == pytest.approx(450)
+    assert ledger["block_state.lookup.lfu.8192.ns"].value == pytest.approx(80)
+    assert ledger["block_state.step.lru.8192.us"].value == pytest.approx(8192 * (40 + 90) / 1e3)
+    assert ledger["block_state.step.lfu.1000000.us"].value == pytest.approx(1e6 * 2 * 2 * (40 + 90) / 1e3)
+    assert ledger["block_state.bytes_per_block.8192.table"].value == 72
+    assert ledger["folding.max.float32.640x8192.2t.us"].value == pytest.approx(450)
 
 
 def test_the_stream_from_memory_is_not_that_from_the_cache(ledger):
     assert ledger["stream.copy.2t.65536.gbps"].value == pytest.approx(40)
     best = ledger["stream.copy.from_memory_gbps"]
     assert best.value == pytest.approx(20)
-    assert ledger["stream.copy.share_of_bus"].value == pytest.approx(100 * best.value / 170.7)
+    assert ledger["stream.copy.bus_share"].value == pytest.approx(100 * best.value / 170.7)
 
 
 def test_labels_are_no_stronger_than_what_was_done(ledger):
     of = {key: number.label for key, number in ledger.items()}
     assert of["movement.memory_to_memory.4096.us"] is Label.MEASURED
     assert of["machine.bus_gbps"] is Label.VENDOR
-    for key in ("movement.memory_to_memory.gbps", "decode.sdpa_cpu_float32.slope", "metadata.step.lru.8192.us"):
+    for key in ("movement.memory_to_memory.gbps", "decode.sdpa_cpu_float32.slope", "block_state.step.lru.8192.us"):
         assert of[key] is Label.ANALYTICAL
     assert of["regeneration.sdpa_cpu_float32.0.over_move.memory_to_memory"] is Label.ANALYTICAL
 
@@ -175,7 +175,7 @@ def test_what_the_rows_do_not_allow_is_left_out_with_the_reason(write_kept, tmp_
 def test_a_part_alone_makes_numbers_of_its_own(write_kept, tmp_path):
     run = kept_runs.read(write_kept(tmp_path / "made_up_2_cores-2026-11-30", only=("metadata",)))
     groups = {number.key.split(".")[2] for number in numbers([run], [])}
-    assert groups == {"machine", "metadata"}
+    assert groups == {"machine", "block_state"}
     tables = kept_tables.build([run], [])
     assert tables["decode_fits"][1].is_empty()
     assert not tables["metadata"][1].is_empty()

@@ -80,7 +80,7 @@ def of_stream(run: KeptRun) -> Iterator[Number]:
         yield number(f"stream.{kernel}.from_memory_gbps", between(best), "GB/s", 1, Label.MEASURED, words)
         value = between(best)
         share = value.through(lambda gbps: 100 * gbps / run.bus_gbps) if isinstance(value, Between) else 100 * value / run.bus_gbps
-        yield number(f"stream.{kernel}.share_of_bus", share, "%", 1, Label.ANALYTICAL, f"{words} Over the bandwidth of the bus")
+        yield number(f"stream.{kernel}.bus_share", share, "%", 1, Label.ANALYTICAL, f"{words} Over the bandwidth of the bus")
 
 
 def of_decode(run: KeptRun) -> Iterator[Number]:
@@ -160,8 +160,8 @@ def of_movement(run: KeptRun) -> Iterator[Number]:
             on = f"{path.path}, time = setup + bytes / bandwidth. {DEVIATIONS} {LINE}"
             setup = student(path.line.setup_us, path.line.freedom)
             yield number(f"{key}.setup_us", setup, "µs", digits(setup.value), model, f"Setup of a piece, {on}")
-            words = f"Largest deviation of a size from its line, share of its time, {on}"
-            yield number(f"{key}.largest_deviation", 100 * path.line.largest_deviation, "%", 0, model, words)
+            words = f"Largest deviation of a size from its line, as a share of its time, {on}"
+            yield number(f"{key}.largest_deviation", path.line.largest_deviation, "", 2, model, words)
         if path.gbps:
             yield number(f"{key}.gbps", path.gbps, "GB/s", digits(path.gbps.value), model, f"Bandwidth, {on}")
 
@@ -192,7 +192,7 @@ def of_metadata(run: KeptRun) -> Iterator[Number]:
     """Time an operation by policy and size, and what that makes a step of the scheduler."""
     number, rows = _Run(run), run.points["metadata"].to_dicts()
     for row in rows:
-        key = f"metadata.{row['operation']}.{row['policy']}.{row['blocks']}.ns"
+        key = f"block_state.{row['operation']}.{row['policy']}.{row['blocks']}.ns"
         words = f"Time of one {row['operation']}, {row['policy']}, in a table of {row['blocks']:,} blocks. {medians.ABOUT}"
         yield number(key, between(row), "ns", digits(row["median"]), Label.MEASURED, words)
     by_point = {(row["operation"], row["policy"], row["blocks"]): between(row) for row in rows}
@@ -207,7 +207,7 @@ def of_metadata(run: KeptRun) -> Iterator[Number]:
                 f"One {' and one '.join(STEP_OPERATIONS)} of each of {blocks:,} blocks, {policy}: blocks times the sum of the medians. "
                 "Ends: the same of the ends, wider than an interval of the sum"
             )
-            yield number(f"metadata.step.{policy}.{blocks}.us", Between(*us), "µs", digits(us[0]), Label.ANALYTICAL, words)
+            yield number(f"block_state.step.{policy}.{blocks}.us", Between(*us), "µs", digits(us[0]), Label.ANALYTICAL, words)
 
 
 def of_table_size(run: KeptRun) -> Iterator[Number]:
@@ -216,7 +216,7 @@ def of_table_size(run: KeptRun) -> Iterator[Number]:
     for row in run.tables["table_size"].to_dicts():
         for column, what in (("table_bytes", "Records and index as allocated"), ("resident_bytes", "Growth of the process that held them")):
             words = f"{what}, over {row['blocks']:,} blocks"
-            key = f"metadata.bytes_per_block.{row['blocks']}.{column.removesuffix('_bytes')}"
+            key = f"block_state.bytes_per_block.{row['blocks']}.{column.removesuffix('_bytes')}"
             yield number(key, row[column] / row["blocks"], "B", 1, Label.MEASURED, words)
 
 
@@ -228,7 +228,7 @@ def of_folding(run: KeptRun) -> Iterator[Number]:
             f"Time to fold {row['streams']} score streams into one score for each of {row['blocks']:,} blocks by {row['fold']}, "
             f"{row['dtype']}, threads: {row['threads']}. {medians.ABOUT}"
         )
-        key = f"folding.{row['fold']}.{word(row['dtype'])}.{row['blocks']}.{row['threads']}t.us"
+        key = f"folding.{word(row['fold'])}.{word(row['dtype'])}.{row['streams']}x{row['blocks']}.{row['threads']}t.us"
         yield number(key, between(row), "µs", digits(row["median"]), Label.MEASURED, words)
 
 

@@ -21,7 +21,7 @@ from kvtier.evidence import retractions
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label, Status
 from kvtier.evidence.retractions import on_retractions, passages
 from kvtier.files import read_json, sha256, write_atomically
-from kvtier.publish import series
+from kvtier.publish import kept_runs, series
 from kvtier.publish.ledger import Ledger, Quote
 from kvtier.publish.sources import Given, Sources, read
 from kvtier.publish.verdicts import MARKS, PUBLISHED_HEADING, PUBLISHED_MARK, RETRACTED_MARK, SIMULATED_MARK, Claims, cell
@@ -49,6 +49,11 @@ NAMES: dict[str, Callable[[str], str]] = {
     "users": lambda word: word,
     "block": lambda word: f"block {int(word):,}",
     "batch": lambda word: "batch {} × {:,} tokens".format(*map(int, word.split("x"))),
+    "run": lambda word: kept_runs.name(word),
+    "size": lambda word: kept_runs.size(int(word)),
+    "blocks": lambda word: f"{int(word):,} blocks",
+    "threads": lambda word: f"{word.removesuffix('t')} thread{'' if word == '1t' else 's'}",
+    "streams": lambda word: "{:,} streams × {:,} blocks".format(*map(int, word.split("x"))),
 }
 """How a swept value inside a key is written out, by its name in the pattern; others are written as words."""
 
@@ -70,7 +75,7 @@ class Quoting:
 
     def functions(self) -> dict[str, Any]:
         """Name in the template to function."""
-        quoting = (self.num, self.unc, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
+        quoting = (self.num, self.unc, self.interval, self.plus_minus, self.signed, self.definition, self.like, self.label, self.param)
         opening = (self.section, self.kept_for_audit, self.caveat)
         tables = (self.ledger.swept, self.has, self.grid, self.records, self.listing, self.keys)
         return {function.__name__: function for function in (*quoting, *opening, *tables, self.withdrawn)} | {
@@ -118,6 +123,10 @@ class Quoting:
         """Interval, standard error, or lowest to highest seed."""
         return self._printed(key, self._interval)
 
+    def interval(self, key: str) -> bool:
+        """Whether the number has an interval or standard error."""
+        return self.quote(key).interval is not None
+
     def plus_minus(self, key: str) -> str:
         """Display and interval or standard error, the unit once."""
         return self._printed(key, lambda quote: f"{quote.bare} {self._interval(quote)}")
@@ -142,8 +151,8 @@ class Quoting:
         return params[name]
 
     def has(self, key: str) -> bool:
-        """Whether the ledger has the key: for values that are undefined in some builds."""
-        return key in self.ledger
+        """Whether the ledger has the key, or one that the pattern matches: for values that are undefined in some builds."""
+        return bool(self.ledger.matches(key))
 
     def section(self, heading: str) -> str:
         """Open a section: its heading and what its class means. Holds until the next one opens."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,15 @@ def size(size_bytes: int) -> str:
     """A size as it is written: ``64 KiB``."""
     unit, factor = next(((unit, factor) for unit, factor in UNITS if size_bytes >= factor), ("B", 1))
     return f"{size_bytes / factor:g} {unit}"
+
+
+def name(word: str) -> str:
+    """A run as it is written, from its word in keys: ``epyc 2 cores, 2026-11-30``, and which of that day it is after the first."""
+    found = re.fullmatch(r"(\w+?)_(\d{4})_(\d\d)_(\d\d)(?:_(\d+))?", word)
+    if not found:
+        return words(word)
+    machine, year, month, day, again = found.groups()
+    return f"{words(machine)}, {year}-{month}-{day}{f' ({again})' if again else ''}"
 
 
 def words(word: str) -> str:

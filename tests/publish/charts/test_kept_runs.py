@@ -43,14 +43,14 @@ def records():
     for operation in metadata.OPERATIONS:
         for policy, ns in (("lru", 30.0), ("ema", 90.0)):
             for blocks in (1000, 8192, 1_000_000):
-                found[f"{RUN}.metadata.{operation}.{policy}.{blocks}.ns"] = record(ns * math.log10(blocks), "ns")
+                found[f"{RUN}.block_state.{operation}.{policy}.{blocks}.ns"] = record(ns * math.log10(blocks), "ns")
     for policy, us in (("lru", 640), ("ema", 2500)):
-        found[f"{RUN}.metadata.step.{policy}.8192.us"] = record(us, "µs", 0, Label.ANALYTICAL)
+        found[f"{RUN}.block_state.step.{policy}.8192.us"] = record(us, "µs", 0, Label.ANALYTICAL)
     for kernel in stream.KERNELS:
         for threads in (1, 2):
             for size in (2**20, 2**24, 2**26):
                 found[f"{RUN}.stream.{kernel}.{threads}t.{size}.gbps"] = record(6.0 * threads, "GB/s")
-        found[f"{RUN}.stream.{kernel}.share_of_bus"] = record(7.0, "%", 1, Label.ANALYTICAL)
+        found[f"{RUN}.stream.{kernel}.bus_share"] = record(7.0, "%", 1, Label.ANALYTICAL)
     return found
 
 
@@ -111,7 +111,7 @@ def test_a_run_that_computed_nothing_again_is_drawn_without_level_and_ratio(reco
     kept = {key: value for key, value in records.items() if ".regeneration." not in key}
     figure = movement.draw(runs, Ledger("numbers.json", kept))
     assert movement.MADE not in set(figure.drawn["mark"])
-    assert "memory to memory: 264.1 µs" in render.svg(figure, render.spec(figure))
+    assert "memory to memory: 264.1 [250.9, 277.4] µs" in render.svg(figure, render.spec(figure))
 
 
 def test_a_second_machine_has_a_panel_of_its_own(records, runs):
@@ -138,7 +138,7 @@ def test_the_axis_of_metadata_holds_all_in_whole_decades(draw):
 def test_the_bus_is_on_the_axis_of_the_stream(draw):
     low, high = stream.domain(draw("stream").drawn, 170.7)
     assert low < 6 < 170.7 < high
-    assert "of which memory gives 7.0 %" in render.svg(draw("stream"), render.spec(draw("stream")))
+    assert "of it, memory gives (%): 7.0" in render.svg(draw("stream"), render.spec(draw("stream")))
 
 
 @pytest.mark.parametrize("chart", CHARTS)
@@ -149,3 +149,9 @@ def test_a_run_without_the_part_is_refused(runs, chart):
 
 def test_sizes_are_written_in_binary_units():
     assert [kept_runs.size(each) for each in (512, 4096, 3 * 2**19, 2**30)] == ["512 B", "4 KiB", "1.5 MiB", "1 GiB"]
+
+
+def test_runs_are_written_by_machine_and_day():
+    assert kept_runs.name("epyc_2_cores_2026_11_30") == "epyc 2 cores, 2026-11-30"
+    assert kept_runs.name("epyc_2_cores_2026_11_30_2") == "epyc 2 cores, 2026-11-30 (2)"
+    assert kept_runs.name("gb10") == "gb10"

@@ -26,13 +26,13 @@ STYLES = {
 TITLES = {"python": "Python"}
 """``python`` is no policy: the same records by a Python call for each block."""
 
-SIZES = {theme.WIDE: (222, 190), theme.NARROW: (186, 150)}
-GAPS = {theme.WIDE: (44, 144), theme.NARROW: (44, 0)}
+SIZES = {theme.WIDE: (236, 190), theme.NARROW: (186, 150)}
+GAPS = {theme.WIDE: (44, 130), theme.NARROW: (44, 0)}
 LEFT = -44
-HEAD = ": time of one operation (log scale)"
+HEAD = ": time of one operation (log scale; ends in ns)"
 """After the name of the first panel: what the axis of all is."""
 
-KEY = "measured.{}.metadata.{}.{}.{}.ns"
+KEY = "measured.{}.block_state.{}.{}.{}.ns"
 
 
 def title(policy: str) -> str:
@@ -44,7 +44,7 @@ def policies(run: Run, ledger: Ledger) -> list[str]:
     """Policies of a run, as told; one without a style of its own last."""
     found = {match["policy"] for match in ledger.matches(KEY.format(run.key, "<operation>", "<policy>", "<blocks>"))}
     if not found:
-        raise kept_runs.none(ledger.source, f"measured.{run.key}.metadata")
+        raise kept_runs.none(ledger.source, f"measured.{run.key}.block_state")
     return sorted(found, key=lambda policy: ([*STYLES, policy].index(policy), policy))
 
 
@@ -117,7 +117,7 @@ def panel(operation: str, points: pl.DataFrame, ledger: Ledger, layout: theme.La
     last = [own.filter(pl.col("policy") == policy).row(-1, named=True) for policy in told]
     low, high = (math.log10(end) for end in domain(points))
     labels = theme.end_labels(
-        [layout.label(title(row["policy"]), ledger[row["key"]]) for row in last],
+        [f"{title(row['policy'])}: {ledger[row['key']].bare}" for row in last],
         [math.log10(row["ns"]) for row in last],
         [STYLES.get(row["policy"], STYLES["python"]).colour for row in last],
         (low, high),
@@ -134,10 +134,12 @@ def panel(operation: str, points: pl.DataFrame, ledger: Ledger, layout: theme.La
 
 def steps(run: Run, ledger: Ledger) -> list[Quote]:
     """Time of a step of the scheduler by size of the table, then by policy."""
-    found = [(int(match["blocks"]), match["policy"]) for match in ledger.matches(f"measured.{run.key}.metadata.step.<policy>.<blocks>.us")]
+    found = [
+        (int(match["blocks"]), match["policy"]) for match in ledger.matches(f"measured.{run.key}.block_state.step.<policy>.<blocks>.us")
+    ]
     order = policies(run, ledger)
     ranked = sorted(found, key=lambda each: (each[0], order.index(each[1])))
-    return [ledger[f"measured.{run.key}.metadata.step.{policy}.{blocks}.us"] for blocks, policy in ranked]
+    return [ledger[f"measured.{run.key}.block_state.step.{policy}.{blocks}.us"] for blocks, policy in ranked]
 
 
 def steps_said(run: Run, ledger: Ledger) -> str:
@@ -153,7 +155,7 @@ def in_words(points: pl.DataFrame, run: Run, ledger: Ledger) -> str:
     """The figure for a reader who cannot see it."""
     told = []
     for (operation, policy), rows in points.group_by("operation", "policy", maintain_order=True):
-        times = "; ".join(f"{blocks:,} blocks {ledger[key].text}" for blocks, key in rows.select("blocks", "key").iter_rows())
+        times = "; ".join(f"{blocks:,} blocks {ledger[key].plus_minus}" for blocks, key in rows.select("blocks", "key").iter_rows())
         told.append(f"{OPERATIONS[operation]}, {title(policy)}: {times}")
     return (
         f"{len(OPERATIONS)} line charts with logarithmic axes, {run.said}: time of one operation against blocks in the table. "
@@ -191,10 +193,10 @@ def draw(runs_table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WI
         source=run.said,
         limits="One shared machine, one thread, random blocks; the kernels of this project, no serving system.",
         caption=(
-            "Points: median time of one operation on a 64-byte record and its index, many in a compiled loop, payloads at rest; "
+            "Points: median time of one operation on a block's record and its index, many in a compiled loop, payloads at rest; "
             f"{title('python')}: the store without order, a call a block. Bands: intervals of the median over repetitions. "
             f"A step that looks up and touches every block once takes, by blocks in the table: {steps_said(run, ledger)}. "
-            "Keys: measured.<run>.metadata.<operation>.<policy>.<blocks>.ns, .metadata.step.<policy>.<blocks>.us"
+            "Keys: measured.<run>.block_state.<operation>.<policy>.<blocks>.ns, .block_state.step.<policy>.<blocks>.us"
         ),
         alt=in_words(points, run, ledger),
         quotes=[*(ledger[key] for key in points["key"]), *steps(run, ledger)],

@@ -217,7 +217,12 @@ def panel(
         last = own.row(-1, named=True)
         quote = times or ledger[last["key"]]
         ends.append(
-            (f"{name}{' ' if layout.narrow else ': '}{f'×{times.bare}' if times else quote.text}", last["us"], style.colour, quote.key)
+            (
+                f"{name}{' ' if layout.narrow else ': '}{f'×{times.bare}' if times else quote.plus_minus}",
+                last["us"],
+                style.colour,
+                quote.key,
+            )
         )
     texts, values, colours, keys = zip(*ends, strict=True)
     low, high = (math.log10(end) for end in domain(points, "us"))
@@ -233,7 +238,7 @@ def in_words(runs: list[Run], ledger: Ledger) -> str:
     for run in runs:
         for path in paths(run, ledger):
             times = ratio(run, path, ledger)
-            own = "; ".join(f"{kept_runs.size(piece)} {timed(run, path, piece, ledger).text}" for piece in sizes(run, path, ledger))
+            own = "; ".join(f"{kept_runs.size(piece)} {timed(run, path, piece, ledger).plus_minus}" for piece in sizes(run, path, ledger))
             much = f"; computing the block again takes {times.bare} times as long" if times else ""
             told.append(f"{run.words}, {kept_runs.words(path)}: {own}{much}")
         for model, context in computed(run, ledger):

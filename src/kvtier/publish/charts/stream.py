@@ -126,13 +126,13 @@ def bounds(
     marks += theme.over_grid(at, f"bus by data sheet: {bus.text}", bus.key, **words)
     key = share_key(run, kernel)
     if key in ledger:
-        marks += theme.over_grid(at, f"of which memory gives {ledger[key].text}", key, **words | {"dy": 23, "fontWeight": 400})
+        marks += theme.over_grid(at, f"of it, memory gives (%): {ledger[key].bare}", key, **words | {"dy": 23, "fontWeight": 400})
     return marks
 
 
 def share_key(run: Run, kernel: str) -> str:
     """Number of the share of the bus."""
-    return f"measured.{run.key}.stream.{kernel}.share_of_bus"
+    return f"measured.{run.key}.stream.{kernel}.bus_share"
 
 
 def panel(
@@ -167,7 +167,9 @@ def in_words(points: pl.DataFrame, run: Run, ledger: Ledger) -> str:
     """The figure for a reader who cannot see it."""
     told = []
     for (kernel, threads), rows in points.group_by("kernel", "threads", maintain_order=True):
-        rates = "; ".join(f"{kept_runs.size(size)} {ledger[key].text}" for size, key in rows.select("buffer_bytes", "key").iter_rows())
+        rates = "; ".join(
+            f"{kept_runs.size(size)} {ledger[key].plus_minus}" for size, key in rows.select("buffer_bytes", "key").iter_rows()
+        )
         told.append(f"{kernel}, threads {threads}: {rates}")
     bus = ledger[f"measured.{run.key}.machine.bus_gbps"]
     what = f"{len(KERNELS)} line charts with logarithmic axes, {run.said}: bandwidth against size of one array"
@@ -210,7 +212,7 @@ def draw(runs_table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WI
             "not counted); bands: intervals of the median over repetitions. Left of the upright one array fits in the last-level cache: "
             "what lies there is no bandwidth of memory and may exceed the bus. "
             "Keys: measured.<run>.stream.<kernel>.<threads>t.<bytes>.gbps, "
-            ".from_memory_gbps, .share_of_bus"
+            ".from_memory_gbps, .bus_share"
         ),
         alt=in_words(points, run, ledger),
         quotes=[*(ledger[key] for key in points["key"]), *(ledger[key] for key in shares if key in ledger), bus, cache],

@@ -152,8 +152,8 @@ class Page:
         return self.facts.quote(key).label
 
     def has(self, key: str) -> bool:
-        """Whether the ledger has a key."""
-        return key in self.facts.ledger
+        """Whether the ledger has a key, or one that a pattern matches."""
+        return bool(self.facts.ledger.matches(key))
 
     # Tables
 
