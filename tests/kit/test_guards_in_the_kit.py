@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +18,18 @@ import pytest
 
 from kvtier.audit import kept_run
 from kvtier.audit.physical_bound import AboveTheBus
+from kvtier.audit.sequences import no_prefix_hits
 from kvtier.audit.timing import steady
-from kvtier.kit import regions, timing
+from kvtier.kit import decode, regeneration, regions, timing
+from kvtier.kit.backends import Loaded, Pool
 from kvtier.kit.campaign import Campaign, plan
+from kvtier.kit.decode import Decode
 from kvtier.kit.folding import Folding
 from kvtier.kit.machine import Bus, Machine
 from kvtier.kit.memory import Unavailable, fresh
 from kvtier.kit.metadata import Metadata
 from kvtier.kit.movement import Movement
+from kvtier.kit.regeneration import Regeneration
 from kvtier.kit.regions import DirectFile
 from kvtier.kit.stream import Stream
 from kvtier.measure import kept_points
@@ -44,8 +48,62 @@ PARTS = {
     "movement": lambda folder: Movement(pieces_bytes=(4 * KIB, 64 * KIB), volume_bytes=512 * KIB, repetitions=6, folder=folder),
     "metadata": lambda folder: Metadata(blocks=(64, 256), python_blocks=64, operations=256, python_operations=32, repetitions=6),
     "folding": lambda folder: Folding(streams=32, blocks=64, threads=(1,), repetitions=6),
+    "decode": lambda folder: Decode(backends=("sdpa",), batches=(1, 2), contexts=(64, 128), steps=4, repetitions=6),
+    "regeneration": lambda folder: Regeneration(backend="numpy", contexts=(0, 32), repetitions=6),
 }
-"""By name, a run of some seconds at most."""
+"""By name, a run of some seconds at most; decode and regeneration with a model that is described below."""
+
+
+LAYERS, KV_HEADS, HEAD_DIM, VOCABULARY, PARAMETERS = 2, 2, 8, 1000, 50_000
+PER_TOKEN = 2 * LAYERS * KV_HEADS * HEAD_DIM * 4
+
+
+def loaded(**other):
+    sizes = {"parameters": PARAMETERS, "layer_parameters": PARAMETERS // 2, "weight_bytes": 4 * PARAMETERS, "unread_bytes": 0}
+    shape = {"layers": LAYERS, "kv_heads": KV_HEADS, "head_dim": HEAD_DIM, "vocabulary": VOCABULARY, "kv_bytes_per_token": PER_TOKEN}
+    return Loaded(**{"model": "a test", "dtype": "float32", "resident_dtype": "float32", **sizes, **shape, **other})
+
+
+@dataclass
+class Model:
+    """A model that needs 20 ms for a token and 20 ns for each token of its context, and holds what a test says."""
+
+    loaded: Loaded = field(default_factory=loaded)
+    kv_element_bytes: int = 4
+    hits: int = 0
+    described: dict = field(default_factory=lambda: {"sdpa": "none", "numpy": "none"})
+    held: int = 0
+
+    def prompt_tokens(self, context_tokens, steps):
+        return context_tokens - steps
+
+    def prefill(self, prompts, progress=lambda share: None):
+        self.held = sum(map(len, prompts))
+
+    def decode_s(self, way, batch, prompt_tokens, tokens):
+        return tokens * (0.02 + batch * prompt_tokens * 2e-8)
+
+    def regenerate_s(self, ids, context_tokens):
+        return 0.02 + context_tokens * 2e-8, 0.0
+
+    def pool(self):
+        return Pool(self.held * PER_TOKEN * self.kv_element_bytes // 4, self.held)
+
+    def checked(self, source):
+        hits = no_prefix_hits(self.hits, 1000, source)
+        return [self.loaded.check_weights(source), self.pool().check(self.loaded, source), hits]
+
+    def close(self):
+        self.held = 0
+
+
+@pytest.fixture(autouse=True)
+def model(monkeypatch):
+    """The model that decode and regeneration load; a test changes what it holds."""
+    made = Model()
+    for module in (decode, regeneration):
+        monkeypatch.setattr(module, "load", lambda *settings: made)
+    return made
 
 
 @dataclass
@@ -175,3 +233,34 @@ def test_a_doctored_row_is_refused_by_the_audit_of_kept_runs(name, column, facto
 def test_the_record_says_which_cache_a_stream_was_held_against(run):
     """An accelerator's is nowhere else in the record."""
     assert run("stream").part["about"]["last_level_cache_bytes"] == 16 * KIB
+
+
+def test_a_step_faster_than_the_bus_is_refused(run):
+    """200 kB in 20 ms are 10 MB/s."""
+    refused(run("decode", machine(bus_gbps=1e-3)), "weights and KV of one step, transformers sdpa, 1 × 64: found")
+
+
+def test_identical_sequences_are_refused(run, monkeypatch):
+    """The recorded bug: one prompt for the whole batch."""
+    plain = decode.random_prompts
+    monkeypatch.setattr(decode, "random_prompts", lambda lengths, *how: [plain(lengths, *how)[0][:length] for length in lengths])
+    refused(run("decode"), "sequence 1: found the first 16 tokens of sequence 0")
+
+
+def test_a_prefix_cache_hit_is_refused(run, model):
+    model.hits = 16
+    refused(run("decode"), "prefix cache: found 16 hits in 1,000 queries")
+
+
+@pytest.mark.parametrize("name", ["decode", "regeneration"])
+def test_the_silent_fp32_load_is_refused(name, run, model):
+    """Half precision was asked for."""
+    model.loaded = loaded(dtype="float16", kv_bytes_per_token=PER_TOKEN // 2)
+    refused(run(name), "resident weights: found 0.00 GiB, the size of float32, expected 0.00 GiB as float16")
+
+
+@pytest.mark.parametrize("name", ["decode", "regeneration"])
+def test_a_pool_of_twice_the_type_is_refused(name, run, model):
+    """8-bit floats accepted and 16-bit ones allocated, one type up."""
+    model.kv_element_bytes = 8
+    refused(run(name), f"KV pool: found {2 * PER_TOKEN} B a token, expected {PER_TOKEN} B a token as float32")
