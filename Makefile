@@ -1,11 +1,15 @@
 # Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
-.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster lint lock clean
+.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster measure test-measure lint lock clean
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
 CLUSTER := .venv/cluster
+MEASURE := .venv/measure
+
+# The build of PyTorch, for a CPU or for which CUDA, is this machine's choice: `make measure TORCH=torch==2.14.0`, or install one into .venv first.
+TORCH := torch==2.13.0
 
 # Neither snakemake nor the scripts of an environment bear a space in their path, or a move.
 ifneq ($(words $(CURDIR)),1)
@@ -43,6 +47,13 @@ cluster: $(CLUSTER)
 prove-cluster: $(CLUSTER)
 	$(BIN)/python tests/cluster/prove.py
 
+# What `kvtier measure` needs to run a model: PyTorch and transformers, on top of the environment. The other parts need neither.
+measure: $(MEASURE)
+
+# The kit over PyTorch on CPU tensors, and the numpy transformer against transformers' own: a minute.
+test-measure: $(MEASURE)
+	$(BIN)/python -m pytest -n auto tests/kit tests/model/test_against_transformers.py
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -65,6 +76,19 @@ $(CLUSTER): $(INSTALLED) requirements-cluster.lock
 	$(BIN)/python -m pip check
 	@touch $@
 
+# The lock has all that PyTorch needs on any machine, so that of PyTorch's own dependencies only CUDA's libraries come without a hash.
+$(MEASURE): $(INSTALLED) requirements-measure.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-measure.lock
+	@$(BIN)/python -c 'import torch' 2>/dev/null || { echo 'Installing $(TORCH)'; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'; }
+	$(BIN)/python -m pip check
+	@touch $@
+
+# PyTorch and what its CUDA builds bring.
+NOT_IN_THE_LOCK := $(addprefix --no-emit-package ,torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,\
+  cublas cuda-cccl cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse cusparselt-cu13 nccl-cu13 nvjitlink \
+  nvshmem-cu13 nvtx))
+
 # Renew the locks from pyproject.toml; needs uv. An extra's lock agrees with requirements.lock, and holds all that the extra needs.
 lock:
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
@@ -73,6 +97,9 @@ lock:
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra bench pyproject.toml --output-file requirements-bench.lock
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra cluster pyproject.toml --output-file requirements-cluster.lock
+	echo '$(TORCH)' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --constraint requirements.lock --extra measure $(NOT_IN_THE_LOCK) pyproject.toml - \
+	  --output-file requirements-measure.lock
 
 clean:
 	rm -rf results .snakemake
