@@ -283,7 +283,7 @@ def test_the_record_says_what_was_resident(fake):
 
 
 def test_parameters_of_published_shapes_are_the_published_ones():
-    """Qwen2.5's model cards: 0.49 B of which 0.36 B without embedding, 1.54 B of which 1.31 B, 7.61 B of which 6.53 B (Vendor specification)."""
+    """Qwen2.5's model cards (Vendor specification): 0.49 B, 1.54 B and 7.61 B, without embedding 0.36, 1.31 and 6.53."""
     assert shapes.parameters(shapes.QWEN25_0_5B) / 1e9 == pytest.approx(0.49, abs=0.005)
     assert shapes.layer_parameters(shapes.QWEN25_0_5B) / 1e9 == pytest.approx(0.36, abs=0.005)
     assert shapes.parameters(shapes.QWEN25_1_5B) / 1e9 == pytest.approx(1.54, abs=0.005)
