@@ -64,6 +64,7 @@ def test_decode_is_fitted_as_the_rows_were_made(ledger):
     assert slope.uncertainty["interval_low"] < 200 < slope.uncertainty["interval_high"]
     intercept = ledger["decode.sdpa_cpu_float32.intercept_ms"]
     assert intercept.uncertainty["interval_low"] < 20 < intercept.uncertainty["interval_high"]
+    assert ledger["decode.sdpa_cpu_float32.fixed_gbps"].value == pytest.approx(2 / (intercept.value / 1e3))
     kv = ledger["decode.sdpa_cpu_float32.kv_gbps"].value
     assert kv == pytest.approx(2**30 / 1e9 / (slope.value / 1e3))
     assert ledger["decode.sdpa_cpu_float32.8x2048.step_ms"].value == pytest.approx(20 + 200 / 16 + 0.05)

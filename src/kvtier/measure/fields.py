@@ -52,11 +52,11 @@ class Fields:
             raise InputError(self.path, self.prefix + name, shown(value), "text")
         return value
 
-    def count(self, name: str) -> int:
-        """A whole number of 1 or more."""
+    def count(self, name: str, least: int = 1) -> int:
+        """A whole number of `least` or more."""
         value = self[name]
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(self.path, self.prefix + name, shown(value), "a whole number of 1 or more")
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(self.path, self.prefix + name, shown(value), f"a whole number of {least} or more")
         return value
 
     def positive(self, name: str) -> float:

@@ -33,7 +33,7 @@ class Loaded:
     Parameters
     ----------
     weight_bytes : int
-        Weights, resident [B].
+        Weights that a step reads: resident ones less rows of the embedding that it does not look up [B].
     kv_bytes_per_token : int
         KV of a token of context [B].
     """

@@ -93,7 +93,8 @@ def of_decode(run: KeptRun) -> Iterator[Number]:
 def _of_decode_points(run: KeptRun, decode: Decode) -> Iterator[Number]:
     number, key = _Run(run), f"decode.{decode.key}"
     loaded = decode.loaded
-    yield number(f"{key}.weights_mib", loaded.weight_bytes / 2**20, "MiB", 1, Label.MEASURED, f"Resident weights, {decode.name}")
+    words = f"Weights that a step reads, resident ones less rows of the embedding that it does not look up: {decode.name}"
+    yield number(f"{key}.weights_mib", loaded.weight_bytes / 2**20, "MiB", 1, Label.MEASURED, words)
     words = f"KV of a token of context, from the geometry: {decode.name}"
     yield number(f"{key}.kv_bytes_per_token", loaded.kv_bytes_per_token, "B", 0, Label.ANALYTICAL, words)
     for row in decode.points.to_dicts():

@@ -164,7 +164,8 @@ class KeptRun:
         if "decode" not in self.points:
             return []
         about, found = self.about("decode"), []
-        loaded = Loaded(about.count("weight_bytes"), about.count("kv_bytes_per_token"))
+        read_bytes = about.count("weight_bytes") - about.count("unread_weight_bytes", 0)
+        loaded = Loaded(read_bytes, about.count("kv_bytes_per_token"))
         for (backend, device, dtype), rows in self.points["decode"].group_by("backend", "device", "dtype", maintain_order=True):
             found.append(weigh(str(backend), str(device), str(dtype), rows, loaded, f"{self.name}, {backend} on {device}, {dtype}"))
         return found
