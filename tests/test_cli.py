@@ -536,7 +536,7 @@ def mapped(tmp_path_factory):
 @pytest.mark.parametrize(
     ("path", "makers"),
     [
-        ("src/kvtier/measure/fit.py", {"fit_decode", "fit_literature"}),
+        ("src/kvtier/measure/fit.py", {"fit_decode", "fit_kept_runs", "fit_literature"}),
         ("src/kvtier/simulate/revision1.py", {"audit_victims"}),
         ("workflow/scripts/tabulate_tiers.py", {"tabulate_tiers"}),
         ("data/measured/gb10-2026-08-19/streaming.csv", {"fit_decode"}),

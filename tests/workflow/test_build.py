@@ -91,7 +91,7 @@ def append_comment(path):
 
 def test_editing_a_module_reruns_the_rules_that_import_it(project):
     append_comment(project / "src/kvtier/measure/fit.py")
-    assert jobs(project, "quick") == {"fit_decode", "fit_literature"} | downstream_of_numbers(project)
+    assert jobs(project, "quick") == {"fit_decode", "fit_kept_runs", "fit_literature"} | downstream_of_numbers(project)
 
 
 def test_editing_a_module_imported_by_an_imported_module_counts(project):
@@ -116,6 +116,46 @@ def test_changing_one_setting_reruns_what_depends_on_it(project):
 def test_changing_data_reruns_what_reads_it(project):
     append_comment(project / "data/measured/gb10-2026-08-19/streaming.csv")
     assert jobs(project, "quick") == {"fit_decode"} | downstream_of_numbers(project)
+
+
+def kept_run(project):
+    """Folder of a run of the measurement kit."""
+    return next(path.parent for path in sorted(project.glob("data/measured/*/platform.json")))
+
+
+def test_changing_a_kept_run_reruns_the_rule_of_kept_runs(project):
+    append_comment(kept_run(project) / "stream.csv")
+    assert jobs(project, "quick") == {"fit_kept_runs"} | downstream_of_numbers(project)
+
+
+def test_another_kept_run_is_found(project):
+    folder = kept_run(project)
+    shutil.copytree(folder, folder.with_name(f"{folder.name}-9"))
+    assert "fit_kept_runs" in jobs(project, "quick")
+
+
+def test_a_kept_row_that_was_changed_is_refused(project):
+    """Bytes moved that the kernel cannot have moved: the guard of the run, asked again by the build."""
+    path = kept_run(project) / "stream.csv"
+    head, first, *rest = path.read_text().splitlines()
+    cells = first.split(",")
+    cells[head.split(",").index("moved_bytes")] = "12345"
+    path.write_text("\n".join([head, ",".join(cells), *rest]) + "\n")
+    run = snakemake(project, "quick")
+    assert run.returncode != 0
+    errors = {line for line in run.stderr.splitlines() if line.startswith("error: ")}
+    assert len(errors) == 1
+    assert "stream.csv: column moved_bytes, row 1: found 12345" in errors.pop()
+    assert "Traceback" not in run.stderr
+
+
+def test_a_folder_of_measurements_without_a_record_is_told_in_one_line(project):
+    (kept_run(project) / "platform.json").unlink()
+    run = snakemake(project, "--dry-run", "quick")
+    assert run.returncode != 0
+    errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert "expected platform.json, as `kvtier measure keep` leaves it" in errors[0]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
