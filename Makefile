@@ -50,9 +50,9 @@ prove-cluster: $(CLUSTER)
 # What `kvtier measure` needs to run a model: PyTorch and transformers, on top of the environment. The other parts need neither.
 measure: $(MEASURE)
 
-# The kit over PyTorch on CPU tensors, and the numpy transformer against transformers' own: a minute.
+# Tests that are skipped without PyTorch: the kit on CPU tensors, and the numpy transformer against transformers' own.
 test-measure: $(MEASURE)
-	$(BIN)/python -m pytest -n auto tests/kit tests/model/test_against_transformers.py
+	$(BIN)/python -m pytest -n auto $$(grep -rl 'importorskip("torch"' tests)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
