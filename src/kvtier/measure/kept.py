@@ -100,9 +100,7 @@ FOLDING = Table(
 )
 """``fold`` is ``max`` or ``sum``: many score streams made one score a block, once a decode step."""
 
-SENSORS = Table(
-    "sensors", {"part": pl.String(), "moment": pl.String(), "sensor": pl.String(), "value": pl.Float64(), "unit": pl.String()}
-)
+SENSORS = Table("sensors", {"part": pl.String(), "moment": pl.String(), "sensor": pl.String(), "value": pl.Float64(), "unit": pl.String()})
 """Clocks, temperatures, power and load; ``moment`` is ``before``, ``during`` or ``after``."""
 
 TABLES = {
