@@ -205,7 +205,9 @@ def test_a_quick_try_is_short_and_the_cpu_needs_no_torch(monkeypatch, patient):
     monkeypatch.setitem(sys.modules, "torch", None)
     whole, quick = Stream().plan(machine()), Stream.quick().plan(machine())
     assert sum(step.seconds for step in quick) < sum(step.seconds for step in whole) / 4
-    assert run(device="cpu")[1].about["device"] == "cpu"
+    about = run(device="cpu")[1].about
+    assert about["device"] == "cpu"
+    assert about["kernels"].startswith("compiled loops")
 
 
 def test_the_same_kernels_of_torch_run_on_cpu_tensors(patient):
@@ -215,6 +217,7 @@ def test_the_same_kernels_of_torch_run_on_cpu_tensors(patient):
     assert set(rows["kernel"]) == set(ARRAYS_MOVED)
     assert len(rows) == 2 * 4 * 3
     assert outcome.about["device"] == "torch:cpu"
+    assert outcome.about["kernels"].startswith("torch")
 
 
 def test_a_wrong_result_of_torch_is_refused():

@@ -69,7 +69,7 @@ def said(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.6g}"
     if isinstance(value, Mapping):
-        return "; ".join(f"{words(key)} {said(each)}" for key, each in value.items())
+        return "; ".join(f"{words(key)} {said(each)}" for key, each in value.items()) or "nothing"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ", ".join(map(said, value))
     return str(value)

@@ -389,9 +389,9 @@ class Stream:
             "last_level_cache_bytes": cache_bytes,
             "element": "float64",
             "counted": "bytes that a kernel reads and writes by its own count; that a store first reads its line is not counted",
-            "kernels": "torch, from an idle device to an idle device: small buffers time its queue"
-            if device != "host"
-            else "compiled loops, one thread a core, each on its own part",
+            "kernels": "compiled loops, one thread a core, each on its own part"
+            if device == "cpu"
+            else "torch, from an idle device to an idle device: small buffers time its queue",
             "memory": "anew for each repetition and number of threads; each part first touched by its thread; huge pages asked for",
             "repetitions": self.repetitions,
             "shortest_s": self.shortest_s,
