@@ -14,8 +14,8 @@ def compose(trace: Trace, users: int, seed: int) -> Trace:
 
     Each user plays one session after another, in the sessions' own times: whoever is free first takes the next session of a random
     permutation. The first session of each user starts at a time drawn uniformly from the mean length of a session, so that they do not
-    march in step. A session ends when its last request has been served, if that time is known, else with that request. Once no session is left
-    fewer users remain.
+    march in step. A session ends when its last request has been served, if that time is known, else with that request. Once no session
+    is left, fewer users remain.
 
     Parameters
     ----------

@@ -346,7 +346,7 @@ class Builder:
         return edge
 
     def _follow(self, edge: int, identity: int, runs: Runs, index: int, skip: int) -> tuple[int, int, int]:
-        """Go along an edge and a request together, run by run, as far as they agree; the edge down to there, and the place in the request."""
+        """Go along an edge and a request as far as they agree; the edge down to there, and the place in the request."""
         left, run, skipped = self._blocks[edge], self._run[edge], self._skip[edge]
         while left and index < len(runs):
             first, length = runs[index]

@@ -1,4 +1,4 @@
-"""Small traces in each format, made up by the project: seeded, with shared first blocks, sessions that grow and partly filled last blocks."""
+"""Small traces in each format, made by the project: seeded, with shared first blocks, growing sessions and partly filled last blocks."""
 
 from __future__ import annotations
 
