@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kvtier.analytic import model_configs
 from kvtier.analytic.catalogue import Catalogue
@@ -134,6 +136,34 @@ def test_a_window_that_is_used_counts_from_its_layer_on():
     assert [(group.kind, group.layers) for group in model_configs.of_fields(fields).groups] == [(Kind.FULL, 20), (Kind.SLIDING, 8)]
 
 
+@pytest.mark.parametrize(
+    ("fields", "kinds"),
+    [
+        ({"model_type": "mixtral", **GQA}, [Kind.FULL]),
+        ({"model_type": "mixtral", **GQA, "sliding_window": 4096}, [Kind.SLIDING]),
+        ({"model_type": "phi3", **GQA, "sliding_window": 2047}, [Kind.SLIDING]),
+        ({"model_type": "qwen3_moe", **GQA, "head_dim": 128, "use_sliding_window": True, "sliding_window": 4096}, [Kind.SLIDING]),
+        ({"model_type": "qwen2_moe", **GQA, "use_sliding_window": False, "sliding_window": 4096}, [Kind.FULL]),
+        ({"model_type": "qwen2", **GQA, "use_sliding_window": True, "sliding_window": 9, "layer_types": SLIDES * 16}, [*Kind][1::-1]),
+        ({"model_type": "cohere2", **GQA, "sliding_window": 9, "layer_types": ["full_attention"] * 32}, [Kind.FULL]),
+    ],
+)
+def test_a_window_counts_as_its_type_has_it(fields, kinds):
+    assert [group.kind for group in model_configs.of_fields(fields).groups] == kinds
+
+
+def test_a_window_that_the_type_does_not_have_is_ignored_aloud():
+    assert model_configs.of_fields(LLAMA | {"sliding_window": 4096}).notes == (
+        "sliding_window is ignored: layers of model type llama have none",
+    )
+
+
+def test_quantised_weights_are_not_guessed():
+    found = model_configs.of_fields(LLAMA | {"quantization_config": {"quant_method": "awq", "bits": 4}})
+    assert found.notes == ("weights are quantised (awq): state how with --weights-dtype",)
+    assert found.parameters is None
+
+
 def test_defaults_that_were_taken_are_named():
     found = model_configs.of_fields({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "num_hidden_layers": 34}})
     assert "num_key_value_heads 4" in found.notes[-1]
@@ -182,6 +212,7 @@ OTHER = {"model_type": "brand_new", **GQA}
         ({"model_type": "gpt_oss", **GQA, "head_dim": 64, "sliding_window": 9, "layer_types": ["wide"] * 32}, "layer_types: found 'wide'"),
         ({"model_type": "gpt_oss", **GQA, "head_dim": 64, "sliding_window": None}, "sliding_window: found nothing, expected a number"),
         ({"model_type": "gpt_oss", **GQA, "head_dim": 64, "sliding_window": 9, "num_hidden_layers": 10**9}, "expected at most 65,536"),
+        ({"model_type": "qwen2_moe", **GQA, "use_sliding_window": True, "sliding_window": 9}, "use_sliding_window: found true"),
         (without(DEEPSEEK, "kv_lora_rank"), "kv_lora_rank: found nothing"),
         (without(DEEPSEEK, "qk_rope_head_dim"), "qk_rope_head_dim: found nothing"),
         ({"model_type": "jamba", **GQA, "attn_layer_period": 8, "attn_layer_offset": 8}, "attn_layer_offset: found 8"),
@@ -255,3 +286,45 @@ def test_a_missing_or_binary_file_is_refused(tmp_path):
     (tmp_path / "config.json").write_bytes(b"\xff\xfe{")
     with pytest.raises(InputError, match="UTF-8"):
         model_configs.load(tmp_path / "config.json")
+
+
+NAMES = sorted(
+    {
+        *model_configs.EXPLICIT,
+        *model_configs.OTHER_CACHES,
+        *(name for _, fields in READ for name in fields | fields.get("text_config", {}) if name != "text_config"),
+        "no_rope_layer_interval",
+        "is_encoder_decoder",
+        "_name_or_path",
+        "max_position_embeddings",
+        "quantization_config",
+    }
+)
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 80), st.integers(), st.floats(), st.text(max_size=5), st.lists(st.integers(-1, 3), max_size=4)
+)
+
+
+@given(st.sampled_from([*model_configs.READERS, "brand_new"]), st.dictionaries(st.sampled_from(NAMES), values), st.booleans())
+def test_whatever_the_fields_hold_it_is_a_layout_or_one_line(model_type, fields, nested):
+    fields["model_type"] = model_type
+    try:
+        found = model_configs.of_fields({"model_type": "outer", "text_config": fields} if nested else fields, "some/config.json")
+    except InputError as error:
+        line = str(error)
+        assert line.startswith("some/config.json: ")
+        assert "\n" not in line
+    else:
+        assert Footprint(found, FORMATS["bf16"]).bytes_per_token > 0
+
+
+@given(st.sampled_from(READ), st.sampled_from(NAMES), values)
+def test_a_published_configuration_with_one_field_changed_is_read_or_refused(known, name, value):
+    fields = json.loads(json.dumps(known[1]))
+    fields.get("text_config", fields)[name] = value
+    try:
+        found = model_configs.of_fields(fields, "some/config.json")
+    except InputError as error:
+        assert str(error).startswith("some/config.json: ")  # noqa: PT017
+    else:
+        assert Footprint(found, FORMATS["bf16"]).bytes_per_token > 0

@@ -86,9 +86,9 @@ class Config:
             raise self.refuse("hidden_size", hidden, f"a multiple of the {self.heads} heads, or head_dim to be given")
         return hidden // self.heads
 
-    def window(self) -> int | None:
-        """sliding_window, which must be there, if only as null."""
-        if "sliding_window" not in self.fields:
+    def window(self, absent_is_none: bool = False) -> int | None:
+        """sliding_window, null for none; it must be there, unless the class of this type has none by default."""
+        if "sliding_window" not in self.fields and not absent_is_none:
             raise self.refuse("sliding_window", "nothing", "a number of tokens, or null for none")
         return self.number("sliding_window") if self.has("sliding_window") else None
 
@@ -150,6 +150,7 @@ def _explicit_heads(config: Config) -> tuple:
 
 
 def _multi_head(config: Config) -> tuple:
+    """Full attention, each head with its own keys and values."""
     return _uniform(config, config.heads, config.derived_head_dim())
 
 
@@ -158,16 +159,14 @@ def _mistral(config: Config) -> tuple:
     return _uniform(config, config.number("num_key_value_heads"), config.derived_head_dim(), config.window())
 
 
-def _phi3(config: Config) -> tuple:
-    return _uniform(config, config.number("num_key_value_heads", default=config.heads), config.derived_head_dim(), config.window())
-
-
-def _starcoder2(config: Config) -> tuple:
-    return _uniform(config, config.number("num_key_value_heads"), config.derived_head_dim(), config.window())
+def _windowed(config: Config) -> tuple:
+    """As mistral, but that the class has no window by default."""
+    kv_heads = config.number("num_key_value_heads", default=config.heads if config.type == "phi3" else None)
+    return _uniform(config, kv_heads, config.derived_head_dim(), config.window(absent_is_none=True))
 
 
 def _qwen(config: Config, head_dim: int) -> tuple:
-    """A window counts only with use_sliding_window, and in the layers from max_window_layers on."""
+    """A window counts only with use_sliding_window: in the layers from max_window_layers on, in all of qwen3_moe."""
     kv_heads, slides = config.number("num_key_value_heads"), config.flag("use_sliding_window", False)
     if not slides:
         if config.has("sliding_window"):
@@ -175,6 +174,10 @@ def _qwen(config: Config, head_dim: int) -> tuple:
         if config.has("layer_types") and Kind.SLIDING in config.kinds(lambda _: Kind.FULL):
             raise config.refuse("layer_types", "sliding_attention", "full_attention, for use_sliding_window is false")
         return _uniform(config, kv_heads, head_dim)
+    if config.type == "qwen3_moe" and not config.has("layer_types"):
+        return _uniform(config, kv_heads, head_dim, config.window())
+    if config.type == "qwen2_moe" and not config.has("layer_types"):
+        raise config.refuse("use_sliding_window", "true", "layer_types beside it: releases of the library differ in which layers slide")
     first = LARGEST if config.has("layer_types") else config.number("max_window_layers")
     kinds = config.kinds(lambda layer: Kind.SLIDING if layer >= first else Kind.FULL)
     return _grouped(config, kinds, kv_heads, head_dim, config.window())
@@ -306,13 +309,12 @@ def _dbrx(config: Config) -> tuple:
 
 READERS: dict[str, Callable[[Config], tuple]] = {
     **dict.fromkeys(
-        ("llama", "mixtral", "cohere", "granite", "granitemoe", "internlm2", "olmo", "olmo2", "stablelm", "deepseek"), _grouped_query
+        ("llama", "cohere", "granite", "granitemoe", "internlm2", "olmo", "olmo2", "stablelm", "deepseek", "phi"), _grouped_query
     ),
-    **dict.fromkeys(("gemma", "glm", "glm4", "glm4_moe", "smollm3"), _explicit_heads),
-    **dict.fromkeys(("gpt2", "gptj", "gpt_neox", "opt", "bloom", "phi"), _multi_head),
+    **dict.fromkeys(("gemma", "glm", "glm4", "glm4_moe"), _explicit_heads),
+    **dict.fromkeys(("gpt2", "gptj", "gpt_neox", "opt", "bloom"), _multi_head),
     "mistral": _mistral,
-    "phi3": _phi3,
-    "starcoder2": _starcoder2,
+    **dict.fromkeys(("mixtral", "phi3", "starcoder2"), _windowed),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _qwen2),
     **dict.fromkeys(("qwen3", "qwen3_moe"), _qwen3),
     "qwen3_next": _qwen3_next,
@@ -388,19 +390,32 @@ def of_fields(fields: object, path: str | Path = "config.json", name: str | None
         raise InputError(path, "model_type", "nothing" if config.type is None else repr(config.type)[:60], "the name of a model type")
     if config.flag("is_encoder_decoder", False):
         raise InputError(path, "is_encoder_decoder", "true", "a decoder: the KV of an encoder does not grow with the text")
-    groups = READERS.get(config.type, _explicit)(config)
-    if isinstance(quantised := outer.get("quantization_config"), dict):
-        config.notes.append(f"weights are quantised ({str(quantised.get('quant_method'))[:20]}): state how with --weights-dtype")
-    context = config.fields.get("max_position_embeddings")
-    return Layout(
-        name or str(outer.get("_name_or_path") or "").rstrip("/").rpartition("/")[2][:80] or Path(path).resolve().parent.name,
-        groups,
-        query_heads=config.heads,
-        context_tokens=context if type(context) is int and 0 < context <= LARGEST else None,
-        label=Label.VENDOR,
-        source=f"{path}, model type {config.type}",
-        notes=(*notes, *config.notes),
-    )
+    try:
+        groups = READERS.get(config.type, _explicit)(config)
+        if config.has("sliding_window") and not config.notes and not any(group.kind is Kind.SLIDING for group in groups):
+            config.notes.append(f"sliding_window is ignored: layers of model type {config.type} have none")
+        if isinstance(quantised := outer.get("quantization_config"), dict):
+            config.notes.append(f"weights are quantised ({str(quantised.get('quant_method'))[:20]}): state how with --weights-dtype")
+        context = config.fields.get("max_position_embeddings")
+        return Layout(
+            name or _name(outer, Path(path)),
+            groups,
+            query_heads=config.heads,
+            context_tokens=context if type(context) is int and 0 < context <= LARGEST else None,
+            label=Label.VENDOR,
+            source=f"{path}, model type {config.type}",
+            notes=(*notes, *config.notes),
+        )
+    except InputError as error:
+        # What a layout refuses names the layout, and not the file that it was read from.
+        field = error.field if error.source == str(path) else f"{error.source}, {error.field}"
+        raise InputError(path, field, error.found, error.expected) from None
+
+
+def _name(fields: dict[str, Any], path: Path) -> str:
+    """What a configuration calls its model, else the name of its folder."""
+    own = str(fields.get("_name_or_path") or "").rstrip("/").rpartition("/")[2][:80]
+    return own if own.isprintable() and own else path.resolve().parent.name or "model"
 
 
 def _parsed(path: Path) -> Any:
