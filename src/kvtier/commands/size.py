@@ -83,12 +83,12 @@ def _list() -> list[dict[str, Any]]:
 def _list_table(rows: list[dict[str, Any]]) -> Block:
     from kvtier.terminal import Table
 
-    heads = ["Model", "KV a token, B", "Parameters", "Context", "Layers"]
+    heads = ["Model", "KV a token, B", "Parameters, 10^9", "Context", "Layers"]
     cells = [
         (
             row["model"],
             f"{row['kv_bytes_per_token']:,}",
-            f"{row['parameters'] / 1e9:,.4g} B" if row["parameters"] else "",
+            f"{row['parameters'] / 1e9:,.4g}" if row["parameters"] else "",
             f"{row['context_tokens']:,}" if row["context_tokens"] else "",
             row["layers"],
         )
