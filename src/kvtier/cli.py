@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from kvtier.commands.breakeven import breakeven
+from kvtier.commands.size import size
 from kvtier.errors import InputError
 
 if TYPE_CHECKING:
@@ -441,6 +443,10 @@ def _snakemake(root: Path, arguments: Sequence[str], quiet: bool = False) -> Non
         if quiet:
             click.echo(done.stderr, err=True)
         fail(f"snakemake {shlex.join(call[3:])}: exit code {done.returncode}")
+
+
+main.add_command(size)
+main.add_command(breakeven)
 
 
 if __name__ == "__main__":

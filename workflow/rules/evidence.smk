@@ -5,6 +5,7 @@ FRAGMENTS = [
     rules.tabulate_tiers.output.numbers,
     rules.tabulate_attention.output.numbers,
     rules.tabulate_scoring.output.numbers,
+    rules.tabulate_models.output.numbers,
     rules.sweep_revision1_budgets.output.numbers,
     rules.sweep_revision1_cxl.output.numbers,
     rules.sweep_revision1_workloads.output.numbers,
