@@ -1,4 +1,4 @@
-"""Cases T2, T3 and T9: conversation asked block by block, as trace-driven cache simulators do, against published rates of libCacheSim 0.3.5.
+"""Cases T2, T3 and T9: conversation asked block by block, as cache simulators do, against published rates of libCacheSim 0.3.5.
 
 Nothing here is libCacheSim's: the first five policies are those of :mod:`kvtier.simulate.requests`, 2Q and ARC those of
 :mod:`kvtier.simulate.eviction` at edges of one block. The last test asks libCacheSim itself, where it is installed (extra ``bench``).

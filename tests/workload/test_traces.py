@@ -176,7 +176,7 @@ def test_truncated_gzip(tmp_path, sample_paths):
     with pytest.raises(InputError, match=r"after line \d+: found a truncated or damaged gzip stream"):
         traces.load(path)
     path.write_bytes(whole[:1000] + b"\x00" * 50 + whole[1050:])
-    with pytest.raises(InputError, match="cut.jsonl.gz"):
+    with pytest.raises(InputError, match=r"cut\.jsonl\.gz"):
         traces.load(path)
 
 

@@ -1,1 +1,1 @@
-"""Commands of the command line, one module each. Whatever a command needs is imported when it runs."""
+"""Groups of commands with a module of their own. Like the command line, they import what a command needs when it runs."""

@@ -76,7 +76,8 @@ def replay(trace: Trace, eviction: Eviction, capacity_blocks: int, *, suffix_fir
         while not fits():
             inner = {int(trace.parent[edge]) for edge, _ in resident} if leaves_only else set()
             evict(eviction.victim(inner | set(path)), fits)
-        resident = (resident - set(read)) | set(kept)
+        resident.difference_update(read)
+        resident.update(kept)
         for edge in path:
             eviction.read(edge, request, count(edge))
         for edge in eviction.demotes(request):

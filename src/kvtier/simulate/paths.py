@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -252,7 +253,7 @@ def paths_of(trace: Trace) -> Iterator[list[int]]:
     for start in range(0, trace.requests, CHUNK_REQUESTS):
         offset = trace.path_offset[start : start + CHUNK_REQUESTS + 1].tolist()
         edges = trace.path_edge[offset[0] : offset[-1]].tolist()
-        for first, stop in zip(offset, offset[1:], strict=False):
+        for first, stop in pairwise(offset):
             yield edges[first - offset[0] : stop - offset[0]]
 
 
