@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from kvtier.commands.breakeven import breakeven
+from kvtier.commands.simulate import simulate
 from kvtier.commands.size import size
 from kvtier.errors import InputError
 
@@ -445,6 +446,7 @@ def _snakemake(root: Path, arguments: Sequence[str], quiet: bool = False) -> Non
         fail(f"snakemake {shlex.join(call[3:])}: exit code {done.returncode}")
 
 
+main.add_command(simulate)
 main.add_command(size)
 main.add_command(breakeven)
 

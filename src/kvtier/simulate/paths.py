@@ -291,6 +291,18 @@ def replay(
         counts = np.empty((trace.requests, 5), dtype=np.int64)
         for request, path in enumerate(paths_of(trace)):
             counts[request] = cache.serve(request, path)
+    return replayed(trace, counts)
+
+
+def replayed(trace: Trace, counts: np.ndarray) -> Replayed:
+    """What was counted, in blocks and tokens.
+
+    Parameters
+    ----------
+    trace : Trace
+    counts : ndarray of int64, shape (requests, 5)
+        As :meth:`Cache.serve` returns it.
+    """
     hits, prefix_hits, last, streamed, evictions = np.ascontiguousarray(counts.T)
     partly_empty = trace.path_blocks * trace.block_tokens - trace.path_tokens
     return Replayed(

@@ -6,9 +6,10 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kvtier.errors import InputError
 
@@ -34,20 +35,42 @@ def lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
         than :data:`LIMIT_BYTES`, which is refused without being read to its end.
     """
     number = 0
+    with _opened(path, lambda: f"after line {number}") as text:
+        while line := text.readline(LIMIT_BYTES + 1):
+            number += 1
+            if len(line) > LIMIT_BYTES:
+                raise InputError(path, f"line {number}", f"more than {LIMIT_BYTES} bytes", "shorter lines")
+            yield number, line.rstrip(b"\r\n")
+
+
+def chunks(path: str | Path, most_bytes: int) -> Iterator[bytes]:
+    """Content of a file, plain text or gzip, in pieces of at most so many bytes.
+
+    Raises
+    ------
+    InputError
+        As :func:`lines`, but for long lines.
+    """
+    done = 0
+    with _opened(path, lambda: f"after {done} bytes") as content:
+        while chunk := content.read(most_bytes):
+            done += len(chunk)
+            yield chunk
+
+
+@contextmanager
+def _opened(path: str | Path, where: Callable[[], str]) -> Iterator[IO[bytes]]:
+    """A file without its compression, whose faults are told in one line."""
     try:
         with Path(path).open("rb") as file:
             magic = file.read(4)
             file.seek(0)
             if magic == ZSTANDARD:
                 raise InputError(path, "file", "zstandard", "plain text or gzip: decompress it first")
-            with gzip.open(file) if magic[:2] == GZIP else file as text:
-                while line := text.readline(LIMIT_BYTES + 1):
-                    number += 1
-                    if len(line) > LIMIT_BYTES:
-                        raise InputError(path, f"line {number}", f"more than {LIMIT_BYTES} bytes", "shorter lines")
-                    yield number, line.rstrip(b"\r\n")
+            with gzip.open(file) if magic[:2] == GZIP else file as content:
+                yield content
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(path, f"after line {number}", f"a truncated or damaged gzip stream ({error})", "a complete file") from None
+        raise InputError(path, where(), f"a truncated or damaged gzip stream ({error})", "a complete file") from None
     except OSError as error:
         raise InputError(path, "file", error.strerror or error, "a readable trace") from None
 
