@@ -336,14 +336,12 @@ def _replay(
     life, history = 16, 4 * capacity
     for request in range(requests):
         start, stop = path_offset[request], path_offset[request + 1]
-        found, prefix, whole, deepest = 0, 0, 0, -1
+        found, prefix, whole = 0, 0, 0
         floor_asked = floor
         for position in range(start, stop):
             edge = path_edge[position]
             stamp[edge] = request
             resident = high[edge] - low[edge]
-            if resident:
-                deepest = edge
             if prefix == whole and low[edge] == 0:
                 prefix += resident
             found += resident
@@ -456,8 +454,8 @@ def _replay(
                     hand = newer[victim]
                 ring = at[victim]
                 _out(newer, older, total, weight, at, joined, ring, victim)
-                if code == S3FIFO or code == TWO_QUEUES or code == ARC or code == MULTI_QUEUE:
-                    to_name = code == ARC or code == MULTI_QUEUE or ring == 0
+                if code in (S3FIFO, TWO_QUEUES, ARC, MULTI_QUEUE):
+                    to_name = code in (ARC, MULTI_QUEUE) or ring == 0
                     if to_name:
                         name = ring if code == ARC else 0
                         _append(newer_name, older_name, total_name, weight_name, name, victim, name_blocks[victim], edges)
@@ -495,7 +493,7 @@ def _replay(
                 if code == LFU:
                     count[edge] += 1
                     rank[edge] = count[edge]
-                elif code == EMA or code == PRIORITY:
+                elif code in (EMA, PRIORITY):
                     before = score[edge]
                     since = left[request - read[edge]] if read[edge] >= 0 else 1.0
                     score[edge] = alpha + (1 - alpha) * (before * since)
@@ -571,7 +569,7 @@ def _replay(
                     total[ring] -= weight[edge]
                     weight[edge] = 0
                     _out(newer, older, total, weight, at, joined, ring, edge)
-                    if code == ARC or code == MULTI_QUEUE or ((code == S3FIFO or code == TWO_QUEUES) and ring == 0):
+                    if code in (ARC, MULTI_QUEUE) or (code in (S3FIFO, TWO_QUEUES) and ring == 0):
                         name = ring if code == ARC else 0
                         _append(newer_name, older_name, total_name, weight_name, name, edge, name_blocks[edge], edges)
                         at_name[edge] = name
