@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from kvtier.audit.findings import Finding
+from kvtier.frames import Table
 from kvtier.simulate import paths
 from kvtier.simulate.eviction import Lru
 from kvtier.simulate.paths import Replayed
@@ -63,6 +65,21 @@ class Rate:
             f"{self.subject}: {self.percent:.2f} % = {self.numerator:,} of {self.denominator:,} {self.unit} "
             f"in {self.requests:,} requests {warm_up}"
         )
+
+
+RATES = Table(
+    "rates of traces",
+    {
+        "subject": pl.String,
+        "numerator": pl.Int64,
+        "denominator": pl.Int64,
+        "unit": pl.String,
+        "counted_from": pl.Int64,
+        "requests": pl.Int64,
+        "percent": pl.Float64,
+    },
+)
+"""One :class:`Rate` a row."""
 
 
 def rate(trace: Trace, subject: str, by_request: np.ndarray, unit: str = "blocks", counted_from: int = 0) -> Rate:

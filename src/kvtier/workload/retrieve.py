@@ -1,8 +1,8 @@
 """Public traces, brought into the build: from a folder, or from their public address where that is allowed.
 
 Nothing is taken on trust: a file counts only if the sha256 of its content, without compression, is the one in ``data/inputs/traces.yaml``,
-which also has licence and citation. The network is used only by :func:`download`. What is being written has the suffix ``.part`` until it is
-whole and checked; a download that was cut goes on from there.
+which also has licence and citation. The network is used only by :func:`download`. What is being written has the suffix ``.part`` until
+it is whole and checked; a download that was cut goes on from there.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """
     for number, line in lines(path):
         try:
-            value = json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
+            value = _DECODER.decode(line.decode())
         except (ValueError, RecursionError) as error:
             raise InputError(path, f"line {number}", f"{brief(line)} ({brief(error, 60)})", "one JSON object") from None
         if type(value) is not dict:
@@ -103,6 +103,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant}, which is no JSON number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def brief(value: object, most: int = 40) -> str:
