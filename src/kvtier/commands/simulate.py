@@ -35,8 +35,8 @@ FLOPS, MFU = "500T", "0.25"
 
 DEFAULT_POLICIES = "lru,lfu,ema0.05,s3fifo"
 
-READ_BYTES_PER_S, EDGES_PER_S = 3e6, 5e4
-"""Roughly, to say how long it may take: compressed bytes of a trace, and edges that a policy replays."""
+READ_BYTES_PER_S = 3e6
+"""Roughly, to say how long reading may take."""
 
 COARSE_US = 10**6
 """A clock of whole seconds or more puts requests together that came apart."""
@@ -49,7 +49,7 @@ COARSE_US = 10**6
 @click.option("--model", default="llama3_70b", show_default=True, help="A name that kvtier size --list prints, or a config.json.")
 @click.option("--dtype", default="bf16", show_default=True, help="Of the cache, as for kvtier size.")
 @click.option("--hbm", default="32 GiB", show_default=True, metavar="SIZES", help="Room for KV in HBM; several with commas between.")
-@click.option("--tier", "tiers", multiple=True, metavar="NAME:SIZE:GB/S[:SETUP]", help="A tier below, such as 'cxl:512 GiB:64 GB/s:0.3 us'.")
+@click.option("--tier", "tiers", multiple=True, metavar="NAME:SIZE:GB/S[:US]", help="A tier below, such as 'cxl:512 GiB:64 GB/s:0.3 us'.")
 @click.option("--policy", "policies", default=DEFAULT_POLICIES, show_default=True, metavar="NAMES", help="With commas between, or all.")
 @click.option("--warm-up", default="0.5", show_default=True, metavar="SHARE", help="Of the requests: they are served and not counted.")
 @click.option("--prefix-first", is_flag=True, help="Evict the first block of an edge first, not the last: to see what it costs.")
@@ -59,7 +59,7 @@ COARSE_US = 10**6
 @click.option("--prefill-tps", help="Prefill rate [tokens/s], as measured.")
 @click.option("--flops", help=f"Peak of a server [FLOP/s], such as 989T.  [default: {FLOPS}, assumed]")
 @click.option("--mfu", help=f"Share of the peak that prefill reaches.  [default: {MFU}, assumed]")
-@click.option("--users", type=click.IntRange(1), default=24, show_default=True, help="Who plays the sessions of an agentic trace at one time.")
+@click.option("--users", type=click.IntRange(1), default=24, show_default=True, help="Who play the sessions of an agentic trace.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of whatever is drawn.")
 @click.option("--limit-requests", type=click.IntRange(1), metavar="N", help="Only the first N requests.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one a core]")
@@ -367,8 +367,9 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
         trace = replays.of_turns(generate(synthetic, asked.seed), f"--synthetic {synthetic}")
         about: dict[str, Any] = {"source": f"synthetic {synthetic}, seed {asked.seed}", "format": None, "sha256": None}
     else:
-        form = asked.form or traces.recognise(path)
-        watching.starts("reading", max(path.stat().st_size / READ_BYTES_PER_S, 1))
+        # Which also says what is wrong with a path that is no file, whatever the format.
+        form = traces.recognise(path) if asked.form is None or not path.is_file() else asked.form
+        watching.starts("reading", path.stat().st_size / READ_BYTES_PER_S)
         trace = traces.load(path, form)
         watching.ends("reading", "complete", f"{trace.requests:,} requests of {path.name}")
         about = {"source": path.name, "format": form, "sha256": _digest(path)}
@@ -386,7 +387,9 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
         trace = arrivals.spread(trace, tick_us, asked.seed)
         about["source"] += f", ticks of {tick_us / 1e6:g} s spread, seed {asked.seed}"
     elif tick_us >= COARSE_US and asked.poisson_per_s is None:
-        notes.append(f"its clock has ticks of {tick_us / 1e6:g} s: requests of one tick come together, which lengthens queues; --spread parts them")
+        notes.append(
+            f"the clock ticks every {tick_us / 1e6:g} s: requests of a tick come together, which lengthens queues; --spread parts them"
+        )
     elif asked.spread:
         notes.append("--spread changes nothing: the clock is finer than a second")
     return trace, about, notes
@@ -434,8 +437,8 @@ def _arrivals(trace: Trace, synthetic: str | None, asked: Asked) -> tuple[np.nda
 def _replayed(trace: Trace, capacities: Sequence[int], setting: Setting, asked: Asked, watching: Any) -> list[dict[str, Any]]:
     from kvtier.simulate import replays
 
-    replays_of_all = len(capacities) * (len(asked.policies) + 1)
-    watching.starts("replaying", replays_of_all * int(trace.path_offset[-1]) / EDGES_PER_S / asked.jobs)
+    cells = len(capacities) * (len(asked.policies) + 1)
+    watching.starts("replaying", replays.expected_s(trace, cells, setting))
 
     def done(count: int, of: int) -> None:
         watching.at("replaying", f"{count} of {of} replays", count / of)
@@ -447,10 +450,11 @@ def _replayed(trace: Trace, capacities: Sequence[int], setting: Setting, asked: 
 
 def _assumed(synthetic: str | None, asked: Asked, trace: Trace) -> list[str]:
     """What every row rests on."""
+    times = ", bandwidths" * bool(asked.tiers) + (", prefill rate" if asked.prefill is not None else "")
     said = [
-        f"Simulated (provisional), nothing was run on hardware: one {'synthetic workload' if synthetic else 'trace'}, no interval.",
-        f"Lossless residency: a request pins and admits its whole context. Blocks of {trace.block_tokens:,} tokens, as the workload has them; "
-        "another block size gives other rates.",
+        f"Simulated (provisional), not run on hardware: one {'synthetic workload' if synthetic else 'trace'} and no interval; lossless "
+        f"residency, blocks of {trace.block_tokens:,} tokens{times} are assumed or as stated.",
+        "Lossless residency: a request pins and admits its whole context, and evicts others alone. Another block size gives other rates.",
         "The optimum bounds block hits in HBM. It is not defined for tokens, hits in tiers, stall or TTFT, nor where no block is counted.",
     ]
     if asked.tiers:
@@ -462,7 +466,7 @@ def _assumed(synthetic: str | None, asked: Asked, trace: Trace) -> list[str]:
             "Decoding is elsewhere: TTFT is wait and stall, without a decode step."
         )
     if synthetic:
-        said.append("Generated blocks count as computed by the session's next turn, so rates are below those of Revision 3, which keeps them.")
+        said.append("Generated blocks are computed by the session's next turn, so rates are below those of Revision 3, which keeps them.")
     return said
 
 
@@ -481,9 +485,11 @@ def _observed(rows: Sequence[dict[str, Any]], asked: Asked) -> list[str]:
             f"the queue is unstable in {len(unstable)} of {len(rows)} rows: requests bring more work than {asked.servers} "
             f"server{'s' * (asked.servers != 1)} can do, so there is no TTFT{enough}"
         )
+    if seeing := [named.title for named in asked.policies if "reads" in named.kind.needs]:
+        notes.append(f"no service can run {', '.join(seeing)}: they know what will be asked")
     streamed = [row for row in rows if row["streamed_blocks"]]
     if streamed:
-        notes.append(f"some contexts are larger than HBM in {len(streamed)} of {len(rows)} rows: what did not fit was computed and not kept")
+        notes.append(f"some contexts are larger than HBM in {len(streamed)} of {len(rows)} rows: what did not fit was not kept there")
     if any(row["hit_percent"] is None for row in rows):
         notes.append("no counted request reads a block: there are no rates, and no optimum")
     return notes
@@ -499,12 +505,14 @@ def _tables(answer: dict[str, Any]) -> list[Table]:
 
 
 def _names(row: dict[str, Any]) -> tuple[str, str]:
+    from fractions import Fraction
+
     from kvtier.analytic.quantities import BINARY, DECIMAL, rounded
     from kvtier.publish import series
 
     size = row["asked_bytes"]
     # The unit in which the number is shortest is the one it was asked in.
-    texts = [f"{rounded(size / scale if size % scale else size // scale)[0]} {unit}" for unit, scale in (BINARY | DECIMAL).items() if size >= scale]
+    texts = [f"{rounded(Fraction(size, scale))[0]} {unit}" for unit, scale in (BINARY | DECIMAL).items() if size >= scale]
     return min(texts, key=len), series.title(row["policy"])
 
 

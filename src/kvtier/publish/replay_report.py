@@ -26,7 +26,7 @@ from kvtier.publish.series import FAINT, INK, MUTED, PAPER
 
 TEMPLATES = Path(__file__).with_name("templates")
 
-PAGE_PX = 900
+PAGE_PX = 1040
 """Width of the column of text, tables and charts."""
 
 REPLAYS = Table(
@@ -91,7 +91,9 @@ def _quote(row: Mapping[str, Any], column: str, unit: str) -> Quote:
     return Quote(key, row[column], f"{row[column]:,.2f}", unit, Label.SIMULATED, Status.PROVISIONAL, column, "simulate", {}, {})
 
 
-def _picture(name: str, rows: pl.DataFrame, column: str, unit: str, words: str, layers: Sequence[alt.Chart], size: tuple[int, int]) -> Markup:
+def _picture(
+    name: str, rows: pl.DataFrame, column: str, unit: str, words: str, layers: Sequence[alt.Chart], size: tuple[int, int]
+) -> Markup:
     """The marks alone, in the colours of the page."""
     quotes = [_quote(row, column, unit) for row in rows.iter_rows(named=True)]
     width, height = size
@@ -178,9 +180,8 @@ def dots(rows: pl.DataFrame, column: str, title: str, unit: str, *, bounded: boo
         style = series.STYLES["min"]
         marks.append(best.mark_rule(color=style.colour, strokeWidth=2, strokeDash=list(style.dash)).encode(x="optimum_percent:Q"))
         value = rows["optimum_percent"][0]
-        marks.append(
-            theme.said(f"{OPTIMUM} {value:,.2f}", width * value / top, -8, color=style.colour, weight=600, align="center", baseline="bottom")
-        )
+        at_line = {"color": style.colour, "weight": 600, "align": "center", "baseline": "bottom"}
+        marks.append(theme.said(f"{OPTIMUM} {value:,.2f}", width * value / top, -8, **at_line))
     marks.append(data.mark_point(color=INK, size=60, filled=True, opacity=1).encode(x=x, y=y))
     at = data.encode(x=x, y=y)
     for slug, value in zip(policies, ranked[column].to_list(), strict=True):
@@ -234,9 +235,8 @@ def charts(rows: pl.DataFrame, tiers: Sequence[str], limits: str) -> list[Chart]
 
     def compared(name: str, column: str, title: str, axis: str, unit: str, caption: str, *, bounded: bool) -> None:
         marks, size = (lines if many else dots)(rows, column, axis, unit, bounded=bounded)
-        values = "; ".join(
-            f"{series.title(policy)} at {capacity}: {value:,.2f}" for policy, capacity, value in rows.select("policy", "capacity", column).iter_rows()
-        )
+        points = rows.select("policy", "capacity", column).iter_rows()
+        values = "; ".join(f"{series.title(policy)} at {capacity}: {value:,.2f}" for policy, capacity, value in points)
         words = f"{axis}, {'by capacity and policy' if many else 'by policy'}. {values}."
         found.append(Chart(name, title, limits, caption, words, _picture(name, rows, column, unit, limits, marks, size)))
 
@@ -246,7 +246,9 @@ def charts(rows: pl.DataFrame, tiers: Sequence[str], limits: str) -> list[Chart]
             "Blocks that were resident as their request came, of all blocks that counted requests read. Optimum: the most that any policy "
             "could have under the same semantics.", bounded=True,
         )  # fmt: skip
-        for size, name in rows.select("capacity_bytes", "capacity").unique(maintain_order=True).iter_rows():
+        sizes = rows.select("capacity_bytes", "capacity").unique(maintain_order=True).sort("capacity_bytes").rows()
+        # Smallest, middle and largest; the table has all.
+        for size, name in list(dict.fromkeys([sizes[0], sizes[len(sizes) // 2], sizes[-1]])):
             of_one = stacked(rows.filter(pl.col("capacity_bytes") == size), len(tiers))
             marks, shape = shares(of_one, tiers)
             words = "; ".join(

@@ -13,14 +13,14 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
-from kvtier.simulate import paths, serving
+from kvtier.simulate import path_engine, paths, serving
 from kvtier.simulate.eviction import Named
+from kvtier.simulate.path_engine import Replayer
 from kvtier.simulate.queueing import PERCENTILES
 from kvtier.simulate.serving import LinkedTier, Prefill
 from kvtier.workload.paths import Builder, Trace
@@ -29,8 +29,11 @@ from kvtier.workload.turns import BLOCK_TOKENS, Turns
 OPTIMUM = "optimum"
 """In place of a policy's slug."""
 
-WORTH_A_PROCESS = 400_000
-"""Edges of all paths, times replays, from which processes start sooner than one would be done."""
+EDGES_PER_S, COMPILED_EDGES_PER_S = 6e4, 1.5e6
+"""Roughly what one core replays, with tiers or in plain Python, and compiled."""
+
+COMPILED_FROM_S, PROCESSES_FROM_S = 3.0, 10.0
+"""Expected time from which on it pays to load what is compiled, and to start processes [s]."""
 
 RATES = (
     ("hit_percent", "hits", "blocks"),
@@ -78,8 +81,8 @@ class Setting:
 def of_turns(turns: Turns, source: str) -> Trace:
     """A synthetic workload as requests of one trace.
 
-    Generated blocks are read, and missed, for the first time in the session's next turn: a request computes what no request has read. Revision
-    3 has them in HBM from the turn that generates them. All times are 0.
+    Generated blocks are read, and missed, for the first time in the session's next turn: a request computes what no request has read.
+    Revision 3 has them in HBM from the turn that generates them. All times are 0.
 
     Parameters
     ----------
@@ -109,10 +112,11 @@ def percent(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def optimum(trace: Trace, capacity_blocks: int, setting: Setting) -> dict[str, Any]:
+def optimum(trace: Trace, capacity_blocks: int, setting: Setting, engine: Replayer | None = None) -> dict[str, Any]:
     """Row of the most hits that any policy could have at a capacity."""
-    best = paths.optimum(trace, capacity_blocks, setting.counted_from)
-    hits, read = int(best.hits[setting.counted_from :].sum()), int(trace.path_blocks[setting.counted_from :].sum())
+    counted = setting.counted_from
+    best = engine.optimum(capacity_blocks, counted) if engine else paths.optimum(trace, capacity_blocks, counted)
+    hits, read = int(best.hits[counted:].sum()), int(trace.path_blocks[counted:].sum())
     return {
         "policy": OPTIMUM,
         "capacity_blocks": capacity_blocks,
@@ -123,20 +127,32 @@ def optimum(trace: Trace, capacity_blocks: int, setting: Setting) -> dict[str, A
     }
 
 
-def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named) -> dict[str, Any]:
+def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named, engine: Replayer | None = None) -> dict[str, Any]:
     """Row of one policy at a capacity, without what comes from the optimum.
+
+    Parameters
+    ----------
+    trace : Trace
+    capacity_blocks : int
+    setting : Setting
+    named : Named
+    engine : Replayer, optional
+        Of the same trace; used where it has the policy, and no tier asks what left.
 
     Raises
     ------
     ValueError
         If the blocks that a request reads are not its hits, its fetches and what is computed.
     """
-    eviction = paths.build(named, trace, capacity_blocks)
     if setting.tiers:
-        replayed, below = _with_tiers(trace, eviction, capacity_blocks, setting)
+        replayed, below = _with_tiers(trace, named, capacity_blocks, setting)
         fetched, written, computed, last_fetched = below.fetched, below.written, below.computed, below.last_fetched
     else:
-        replayed = paths.replay(trace, eviction, capacity_blocks, suffix_first=setting.suffix_first)
+        if engine and path_engine.replays(named):
+            replayed = engine.replay(named, capacity_blocks, suffix_first=setting.suffix_first)
+        else:
+            eviction = paths.build(named, trace, capacity_blocks)
+            replayed = paths.replay(trace, eviction, capacity_blocks, suffix_first=setting.suffix_first)
         fetched = written = np.zeros((0, trace.requests), dtype=np.int64)
         computed, last_fetched = trace.path_blocks - replayed.hits, np.zeros(trace.requests, dtype=bool)
     require_all_blocks(trace, replayed.hits, fetched, computed)
@@ -176,25 +192,21 @@ def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named) -
     }
     for name, part, whole in RATES:
         row[name] = percent(row[part], row[whole])
-    cached_tokens = replayed.hit_tokens + _tokens_of(trace, fetched.sum(axis=0), last_fetched)
-    return row | _times(trace, fetched, trace.input_tokens - cached_tokens, setting)
+    # The last block of a path may be partly filled.
+    partly_empty = trace.path_blocks * trace.block_tokens - trace.path_tokens
+    fetched_tokens = fetched.sum(axis=0) * trace.block_tokens - partly_empty * last_fetched
+    return row | _times(trace, fetched, trace.input_tokens - replayed.hit_tokens - fetched_tokens, setting)
 
 
-def _with_tiers(trace: Trace, eviction: Any, capacity_blocks: int, setting: Setting) -> tuple[paths.Replayed, serving.Below]:
+def _with_tiers(trace: Trace, named: Named, capacity_blocks: int, setting: Setting) -> tuple[paths.Replayed, serving.Below]:
     events, below = paths.Events(), serving.Below(trace, [one.tier for one in setting.tiers])
+    eviction = paths.build(named, trace, capacity_blocks)
     cache = paths.Cache(trace, eviction, capacity_blocks, suffix_first=setting.suffix_first, events=events)
     counts = np.empty((trace.requests, 5), dtype=np.int64)
     for request, path in enumerate(paths.paths_of(trace)):
         counts[request] = cache.serve(request, path)
         below.serve(request, path, events)
-    hits, prefix_hits, last, streamed, evictions = np.ascontiguousarray(counts.T)
-    tokens = (_tokens_of(trace, hits, last), _tokens_of(trace, prefix_hits, prefix_hits == trace.path_blocks))
-    return paths.Replayed(hits, tokens[0], prefix_hits, tokens[1], streamed, evictions), below
-
-
-def _tokens_of(trace: Trace, blocks: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Real tokens in so many blocks of each request's path, of which one is the last, partly filled, or none is."""
-    return blocks * trace.block_tokens - (trace.path_blocks * trace.block_tokens - trace.path_tokens) * last
+    return paths.replayed(trace, counts), below
 
 
 def require_all_blocks(trace: Trace, hits: np.ndarray, fetched: np.ndarray, computed: np.ndarray) -> None:
@@ -210,8 +222,8 @@ def require_all_blocks(trace: Trace, hits: np.ndarray, fetched: np.ndarray, comp
     if len(broken):
         request = int(broken[0])
         raise ValueError(
-            f"request {request}: found {found[request]} blocks, {computed[request]} of them computed; expected the {trace.path_blocks[request]} "
-            f"that it reads, and {trace.new_blocks[request]} new ones or more computed"
+            f"request {request}: found {found[request]} blocks, {computed[request]} of them computed; expected all "
+            f"{trace.path_blocks[request]} that it reads, and the {trace.new_blocks[request]} new ones computed"
         )
 
 
@@ -264,20 +276,33 @@ _SHARED: dict[str, Any] = {}
 def _ready(trace: Trace, setting: Setting) -> None:
     # Whoever interrupts means the whole run: the parent ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _SHARED.update(trace=trace, setting=setting)
+    _SHARED.update(trace=trace, setting=setting, engine=Replayer(trace))
 
 
 def _cell(capacity_blocks: int, named: Named | None) -> dict[str, Any]:
-    return _row(_SHARED["trace"], _SHARED["setting"], capacity_blocks, named)
+    return _row(_SHARED["trace"], _SHARED["setting"], _SHARED["engine"], capacity_blocks, named)
 
 
-def _row(trace: Trace, setting: Setting, capacity_blocks: int, named: Named | None) -> dict[str, Any]:
-    return optimum(trace, capacity_blocks, setting) if named is None else policy(trace, capacity_blocks, setting, named)
+def _row(trace: Trace, setting: Setting, engine: Replayer | None, capacity_blocks: int, named: Named | None) -> dict[str, Any]:
+    if named is None:
+        return optimum(trace, capacity_blocks, setting, engine)
+    return policy(trace, capacity_blocks, setting, named, engine)
 
 
 def cores() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _compiled(trace: Trace, cells: int, setting: Setting) -> bool:
+    """Whether the compiled engine can be of use and is worth its loading."""
+    return not setting.tiers and int(trace.path_offset[-1]) * cells / EDGES_PER_S >= COMPILED_FROM_S
+
+
+def expected_s(trace: Trace, cells: int, setting: Setting) -> float:
+    """Roughly how long so many replays take on one core [s]."""
+    rate = COMPILED_EDGES_PER_S if _compiled(trace, cells, setting) else EDGES_PER_S
+    return int(trace.path_offset[-1]) * cells / rate
 
 
 def sweep(
@@ -309,11 +334,9 @@ def sweep(
     """
     cells = [(blocks, named) for blocks in capacities_blocks for named in (None, *policies)]
     found: dict[int, dict[str, Any]] = {}
-    # The longest first, so that no process is left with one at the end: a policy takes longer than LRU or the optimum.
-    order = sorted(range(len(cells)), key=lambda index: cells[index][1] is None or cells[index][1].slug == "lru")
-    small = int(trace.path_offset[-1]) * len(cells) < WORTH_A_PROCESS
-    run = _here if jobs == 1 or small else partial(_apart, jobs=min(jobs, len(cells)))
-    for index, row in run(trace, setting, cells, order):
+    seconds = expected_s(trace, len(cells), setting)
+    jobs = min(jobs, len(cells)) if seconds >= PROCESSES_FROM_S else 1
+    for index, row in _apart(trace, setting, cells, jobs) if jobs > 1 else _here(trace, setting, cells):
         found[index] = row
         if done:
             done(len(found), len(cells))
@@ -329,16 +352,17 @@ def sweep(
 Cells = list[tuple[int, Named | None]]
 
 
-def _here(trace: Trace, setting: Setting, cells: Cells, order: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for index in order:
-        yield index, _row(trace, setting, *cells[index])
+def _here(trace: Trace, setting: Setting, cells: Cells) -> Iterator[tuple[int, dict[str, Any]]]:
+    engine = Replayer(trace) if _compiled(trace, len(cells), setting) else None
+    for index, cell in enumerate(cells):
+        yield index, _row(trace, setting, engine, *cell)
 
 
-def _apart(trace: Trace, setting: Setting, cells: Cells, order: list[int], jobs: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _apart(trace: Trace, setting: Setting, cells: Cells, jobs: int) -> Iterator[tuple[int, dict[str, Any]]]:
     # New processes and not copies of this one, which may have threads.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _ready, (trace, setting))
     try:
-        asked: dict[Future, int] = {pool.submit(_cell, *cells[index]): index for index in order}
+        asked: dict[Future, int] = {pool.submit(_cell, *cell): index for index, cell in enumerate(cells)}
         for future in as_completed(asked):
             yield asked[future], future.result()
     except BaseException:

@@ -2,9 +2,10 @@
 
 The serving model. It is that of :mod:`kvtier.simulate.queueing` with prefill alone, and a link for each tier.
 
-- **Servers** take requests in order of arrival, each one at a time. All share one cache and the tiers below it, which decided in that same
+- **Servers** take requests in order of arrival, each one at a time. All share one cache and the tiers below it, which decided in that
   order, as if requests were served one after the other.
-- **Fetch**: what a tier has joins the tier's own queue, first come first served, n · setup + bytes / bandwidth. Tiers are read side by side.
+- **Fetch**: what a tier has joins the tier's own queue, first come first served, n · setup + bytes / bandwidth. Tiers are read side by
+  side.
 - **Computing** starts when the last block has landed. It makes the tokens that no tier has: blocks that were never read before, blocks that
   were dropped, and the tokens of a request that have no block.
 - **Decoding** happens elsewhere and costs nothing here. The time to first token ends with prefill: it lacks one decode step.
