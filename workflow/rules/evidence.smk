@@ -26,6 +26,7 @@ FRAGMENTS = [
     rules.sweep_revision3_policies.output.numbers,
     rules.compare_revision3_options.output.numbers,
     rules.sweep_revision3_sensitivity.output.numbers,
+    rules.tabulate_traces.output.numbers,
     rules.fit_decode.output.numbers,
     rules.fit_literature.output.numbers,
     rules.tabulate_benchmarks.output.numbers,
