@@ -116,8 +116,8 @@ def test_a_configuration_is_a_model(files, tmp_path):
 
 
 def test_sizes_with_commas_inside_and_between(files):
-    rows = answer(files["mooncake"], "--hbm", "1,024 MiB,2 GiB, 4 GB", "--policy", "lru")["rows"]
-    assert [row["asked_bytes"] for row in rows] == [2**30, 2**31, 4 * 10**9]
+    rows = answer(files["mooncake"], "--hbm", "1,024 MiB,2 GiB, 4 GB,512 GiB", "--policy", "lru")["rows"]
+    assert [row["asked_bytes"] for row in rows] == [2**30, 2**31, 4 * 10**9, 2**39]
     assert "4 GB " in run(files["mooncake"], "--hbm", "4 GB", "--policy", "lru").stdout
 
 

@@ -199,8 +199,8 @@ def _understood(
 
 
 def _sizes(text: str) -> list[str]:
-    # A comma between three digits and three more is one inside a number.
-    return [word.strip() for word in re.split(r",(?!\d{3}(?!\d))", text)]
+    # A comma between a digit and three more is one inside a number.
+    return [word.strip() for word in re.split(r"(?<!\d),|,(?!\d{3}(?!\d))", text)]
 
 
 def _policies(text: str) -> tuple[Named, ...]:
