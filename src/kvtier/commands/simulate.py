@@ -38,8 +38,8 @@ DEFAULT_POLICIES = "lru,lfu,ema0.05,s3fifo"
 READ_BYTES_PER_S = 3e6
 """Roughly, to say how long reading may take."""
 
-COARSE_US = 10**6
-"""A clock of whole seconds or more puts requests together that came apart."""
+COARSE_US = 500_000
+"""Shortest step of a clock from which on requests of one time are taken to have come apart [µs]."""
 
 
 @click.command()
@@ -382,17 +382,26 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
     if asked.limit is not None and asked.limit < trace.requests:
         trace = trace.select(np.arange(asked.limit), trace.time_us[: asked.limit])
         about["source"] += f", first {asked.limit:,} requests"
-    tick_us = int(np.gcd.reduce(trace.time_us))
-    if tick_us >= COARSE_US and asked.spread:
+    tick_us = _tick_us(trace)
+    if tick_us and asked.spread:
         trace = arrivals.spread(trace, tick_us, asked.seed)
         about["source"] += f", ticks of {tick_us / 1e6:g} s spread, seed {asked.seed}"
-    elif tick_us >= COARSE_US and asked.poisson_per_s is None:
+    elif tick_us and asked.poisson_per_s is None:
         notes.append(
             f"the clock ticks every {tick_us / 1e6:g} s: requests of a tick come together, which lengthens queues; --spread parts them"
         )
     elif asked.spread:
-        notes.append("--spread changes nothing: the clock is finer than a second")
+        notes.append("--spread changes nothing: the clock has no coarse ticks")
     return trace, about, notes
+
+
+def _tick_us(trace: Trace) -> int:
+    """What a coarse clock ticks by, the median of its steps [µs]; 0 where the clock is fine, or no two requests share a time."""
+    import numpy as np
+
+    steps = np.diff(np.unique(trace.time_us))
+    coarse = len(steps) and len(steps) + 1 < trace.requests and steps.min() >= COARSE_US
+    return int(np.median(steps)) if coarse else 0
 
 
 def _digest(path: Path) -> str:
