@@ -8,6 +8,8 @@ include: "workflow/rules/capacity.smk"
 include: "workflow/rules/simulate.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/audit.smk"
+include: "workflow/rules/traces.smk"
+include: "workflow/rules/trace_experiments.smk"
 include: "workflow/rules/evidence.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
@@ -26,6 +28,7 @@ rule all:
         expand(list(PUBLISHED.values()), results="results"),
         "results/verified.tsv",
         rules.map_rules.output.rules,
+        TRACE_STAGE,
 
 
 rule quick:
@@ -38,5 +41,7 @@ rule quick:
 
 
 onstart:
+    if TRACES_SKIPPED:
+        print(TRACES_SKIPPED, file=sys.stderr)
     # In place of snakemake's own lock, which a killed build leaves behind.
     wait_for_other_builds(".snakemake")

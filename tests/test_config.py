@@ -70,7 +70,7 @@ def test_schema_forbids_unknown_keys_and_demands_all_of_them(refusal):
             "audit:\n",
             "audits:\n",
             "audits: found an unknown key with value {'sessions': 60, 'turns': 250, 'seed': 1, 'hbm_gib': 8}, "
-            "expected only analytic, workload, sweeps, revision1, revision2, revision3, audit",
+            "expected only analytic, workload, sweeps, revision1, revision2, revision3, audit, traces",
         ),
         ("[8, 16,", "[-8, 16,", "revision1.budgets_gib.0: found -8, expected at least 1 and at most 65536"),
         ("[8, 16,", "[8, 0,", "revision1.budgets_gib.1: found 0, expected at least 1 and at most 65536"),

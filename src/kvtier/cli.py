@@ -1,4 +1,4 @@
-"""The command line: questions to the ledger, and measurements. What a command needs is imported when it runs, so help comes at once."""
+"""The command line: questions to the ledger, measurements, replays, sizes. What a command needs is imported when it runs, so help is fast."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvtier.commands.answer import Commands, as_json, checkout, fail, show, show_json, warn
+from kvtier.commands.breakeven import breakeven
 from kvtier.commands.measure import measure
+from kvtier.commands.simulate import simulate
+from kvtier.commands.size import size
 
 if TYPE_CHECKING:
     from kvtier.queries.checkout import Checkout
@@ -31,7 +34,7 @@ def main() -> None:
     """Ask the evidence ledger: where a number comes from, what a change would move, what v6.0 claimed and what became of it.
 
     Run it anywhere in a checkout. It answers from the last build in results/, else from the published copy in data/, and says which.
-    `measure` measures this machine; it asks the ledger nothing.
+    `measure` measures this machine, `simulate` replays a trace, `size` and `breakeven` size a model; these ask the ledger nothing.
 
     \b
     Examples:
@@ -41,12 +44,15 @@ def main() -> None:
       kvtier claims --verdict contradicted
       kvtier audit
       kvtier measure all --dry-run
+      kvtier size llama-3.1-8b --context 128K --device H100
+      kvtier simulate requests.jsonl --hbm "32 GiB,64 GiB" --policy lru,ema0.05
 
     Exit codes: 0 answered; 1 not found, a file that cannot be used, or an audit that must hold and does not; 2 wrong call.
     """
 
 
-main.add_command(measure)
+for command in (measure, simulate, size, breakeven):
+    main.add_command(command)
 
 
 # explain
@@ -396,6 +402,8 @@ def _snakemake(root: Path, arguments: Sequence[str], quiet: bool = False) -> Non
         if quiet:
             click.echo(done.stderr, err=True)
         fail(f"snakemake {shlex.join(call[3:])}: exit code {done.returncode}")
+
+
 
 
 if __name__ == "__main__":

@@ -90,3 +90,22 @@ rule tabulate_scoring:
         "Scoring: half-life at alpha {params.ema_alpha}"
     script:
         "../scripts/tabulate_scoring.py"
+
+
+rule tabulate_models:
+    """KV of the models in the catalogue, window-aware and paged, and on the ranks of tensor parallelism. Evidence: Analytical model."""
+    input:
+        code=code_of("tabulate_models"),
+        catalogue="data/inputs/catalogue.yaml",
+    output:
+        size="{results}/analytic/size.csv",
+        numbers="{results}/numbers/tabulate_models.json",
+    log:
+        "{results}/logs/tabulate_models.log",
+    params:
+        context_tokens=[8192, 32768, 131072],
+        ranks=8,
+    message:
+        "Models: KV at {params.context_tokens} tokens"
+    script:
+        "../scripts/tabulate_models.py"

@@ -102,6 +102,7 @@ PUBLISHED = {
         )
     },
     "CANONICAL-NUMBERS.md": rules.write_canonical_numbers.output.document,
+    **(TRACE_TABLES if TRACES_REPLAYED else {}),
 }
 
 # Data files by published name: where they are in a build, and the rules of those that it makes.
@@ -117,6 +118,7 @@ KEPT_DATA = [
         "data/measured",
         "data/bench",
         "data/published",
+        "data/traces",
     ]
     for path in sorted(Path(folder).rglob("*"))
     if path.is_file() and path.suffix != ".md"

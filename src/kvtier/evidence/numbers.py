@@ -21,6 +21,7 @@ KEY = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 SOURCES = {
     r"data/measured/": Label.MEASURED,
     r"data/bench/": Label.MEASURED,
+    r"data/traces/": Label.SIMULATED,
     r"results(/quick)?/simulate/": Label.SIMULATED,
     r"data/inputs/": Label.ANALYTICAL,
 }
