@@ -1,4 +1,4 @@
-"""The command line: questions to the ledger, measurements, replays, sizes. What a command needs is imported when it runs, so help is fast."""
+"""The command line. What a command needs is imported when it runs, so that help and answers come at once."""
 
 from __future__ import annotations
 
@@ -402,8 +402,6 @@ def _snakemake(root: Path, arguments: Sequence[str], quiet: bool = False) -> Non
         if quiet:
             click.echo(done.stderr, err=True)
         fail(f"snakemake {shlex.join(call[3:])}: exit code {done.returncode}")
-
-
 
 
 if __name__ == "__main__":
