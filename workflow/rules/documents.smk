@@ -8,6 +8,7 @@ rule write_canonical_numbers:
     input:
         code=code_of("write_canonical_numbers"),
         template="src/kvtier/publish/templates/CANONICAL-NUMBERS.md.j2",
+        traces="src/kvtier/publish/templates/traces.md.j2",
         numbers=rules.collect_numbers.output.ledger,
         retracted="data/published/retractions.yaml",
     output:

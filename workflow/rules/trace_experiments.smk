@@ -1,5 +1,6 @@
 """Experiments on the public traces. Their tables are part of the published copy, and all that follows reads them there: the documents are
-the same where the traces are absent. Renewed by `snakemake publish_traces`, then `snakemake publish`."""
+the same where the traces are absent. Renewed by `snakemake publish_traces`, then `snakemake publish`.
+"""
 
 REPLAYED = {
     name: source.file
@@ -46,7 +47,6 @@ rule replay_trace:
 rule collect_traces:
     """The tables of all traces, one below the other. Evidence: Simulated (provisional)."""
     input:
-        code=code_of("collect_traces"),
         **{
             table: expand(
                 "results/traces/replays/{trace}/{table}.csv",
@@ -55,6 +55,7 @@ rule collect_traces:
             )
             for table in REPLAYS
         },
+        code=code_of("collect_traces"),
     output:
         **{table: "results/traces/tables/{}.csv".format(table) for table in REPLAYS},
     log:
@@ -68,8 +69,8 @@ rule collect_traces:
 rule tabulate_traces:
     """What policies do on public traces, from the retained tables. Evidence: Simulated (provisional)."""
     input:
-        code=code_of("tabulate_traces"),
         **{table: "data/traces/{}.csv".format(table) for table in REPLAYS},
+        code=code_of("tabulate_traces"),
     output:
         numbers="{results}/numbers/tabulate_traces.json",
     log:

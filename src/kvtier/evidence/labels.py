@@ -46,7 +46,7 @@ class Status(StrEnum):
     RETRACTED = "retracted"
 
 
-SIMULATION_LIMITS = "synthetic workload, no hardware validation, costs assumed"
+SIMULATION_LIMITS = "synthetic workload or replayed trace, no hardware validation, costs assumed"
 """What is true of every simulated value; seeds, bounds and queues stand with each number."""
 
 SIMULATION_CAVEAT = (

@@ -114,18 +114,20 @@ def of_policies(table: pl.DataFrame, counted: Counted) -> list[Number]:
                 made.append(margin)
             if told and slug not in ("lru", OPTIMUM) and row["closed"] is not None:
                 words = f"(hits of {which} - LRU) / (optimum - LRU): 0 is LRU, 1 the optimum, below 0 is worse than LRU; {about}; {paired}"
-                made.append(provisional(f"{name}.closed", row["closed"], "", 2, words, interval(row, "closed")))
+                made.append(provisional(f"{name}.closed", row["closed"], "", 3, words, interval(row, "closed")))
             if told and slug in ("lru", "ema005", OPTIMUM):
                 words = f"tokens in blocks that were in the cache / tokens of all inputs; {which}; {about}"
                 made.append(provisional(f"{name}.token_hit", row["hit_token_percent"], "%", 2, words))
         elif told and slug in ("lru", "ema005", OPTIMUM):
             made.append(provisional(f"{name}.last_half_hit", row["hit_percent"], "%", 2, f"{BLOCKS}; {which}; {about}"))
-            if slug != "lru":
+            if slug == "ema005":
                 made.append(Number(**{**vars(margin), "key": f"{name}.last_half_margin"}))
     for (trace, slug), found in margins.items():
-        if slug in TOLD or slug == "ema015":
+        if slug in TOLD:
             made += _ahead(f"sim.traces.{trace}.{slug}", found)
-    return made
+    sizes = table["capacity_tokens"].unique().sort().to_list()
+    about = f"sizes of the cache, from {sizes[0]:,} to {sizes[-1]:,} tokens, the same for every trace"
+    return [*made, provisional("sim.traces.capacities", len(sizes), "capacities", 0, about)]
 
 
 def _ahead(name: str, margins: list[Number]) -> list[Number]:
@@ -137,7 +139,7 @@ def _ahead(name: str, margins: list[Number]) -> list[Number]:
         "behind": (behind, "is below zero"),
         "unsettled": (len(margins) - ahead - behind, "has zero in it"),
     }
-    made = [provisional(f"{name}.{key}", value, "capacities", 0, which + words) for key, (value, words) in counts.items()]
+    made = [provisional(f"{name}.{key}", value, "", 0, which + words) for key, (value, words) in counts.items()]
     for key, choose in (("best_margin", max), ("worst_margin", min)):
         one = choose(margins, key=lambda number: number.value)
         at = one.key.split(".")[3]
