@@ -8,6 +8,7 @@ from snakemake.io import strip_wildcard_constraints
 from kvtier.config import load
 from kvtier.errors import InputError
 from kvtier.evidence.provenance import import_closure, imported_modules
+from kvtier.workload import retrieve
 
 try:
     SETTINGS = {
@@ -126,3 +127,34 @@ def map_of_rules(_):
         and made.output
         and made.name not in {"map_rules", "replay_shard"}
     }
+
+
+try:
+    TRACE_SOURCES = {
+        source.file: source
+        for source in retrieve.read_sources("data/inputs/traces.yaml").values()
+    }
+    TRACE_FOLDER = retrieve.folder(SETTINGS["results"]["traces"]["folder"])
+except InputError as error:
+    sys.exit("error: {}".format(error))
+
+TRACES_HAD, TRACES_SKIPPED = retrieve.available(
+    TRACE_SOURCES.values(),
+    TRACE_FOLDER,
+    SETTINGS["results"]["traces"]["download"],
+)
+
+
+def found_trace(wildcards):
+    """The file of a trace in the folder, if it is there; else nothing, and it is fetched."""
+    found = retrieve.find(TRACE_SOURCES[wildcards.file], TRACE_FOLDER)
+    return [str(found)] if found else []
+
+
+def trace_files(*formats):
+    """Files of the traces that can be had, of some formats."""
+    return [
+        "results/traces/{}".format(source.file)
+        for source in TRACES_HAD
+        if source.format in formats
+    ]
