@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NOT_FOUND = 1
 """Exit code; also where an audit that must hold does not, or a file cannot be used. Click has 2 for a wrong call."""
 
+INTERRUPTED = 130
+"""Exit code of a run that was stopped from the keyboard."""
+
 
 class Commands(click.Group):
     """A group whose commands tell bad input in one line and exit 1."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
+
+from kvtier.commands.answer import as_json, show, show_json
 
 
 @click.command()
@@ -19,7 +20,7 @@ import click
 @click.option("--dtype", default="bf16", show_default=True, help="Of the cache, as for kvtier size.")
 @click.option("--paged", is_flag=True, help="Load all layers in unified pages, not only what windows hold.")
 @click.option("--parameters", help="Number of parameters that a token passes through, such as 8.03B.")
-@click.option("--json", "in_json", is_flag=True, help="Answer in JSON.")
+@as_json
 def breakeven(word: str, in_json: bool, **options: Any) -> None:
     """Bandwidth above which loading the KV of a prompt beats computing it again.
 
@@ -33,7 +34,6 @@ def breakeven(word: str, in_json: bool, **options: Any) -> None:
 
     Exit code 1 if recomputing wins on the link, or no bandwidth is enough.
     """
-    from kvtier import terminal
     from kvtier.commands import models
 
     measured, computed = options["prefill_tps"] is not None, options["flops"] is not None or options["mfu"] is not None
@@ -41,9 +41,9 @@ def breakeven(word: str, in_json: bool, **options: Any) -> None:
         raise click.UsageError("either --prefill-tps, or --flops and --mfu")
     answer = _answer(models.model(word, options.pop("parameters")), **options)
     if in_json:
-        click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
+        show_json(answer)
     else:
-        terminal.show(_blocks(answer))
+        show(*_blocks(answer))
 
 
 def _answer(

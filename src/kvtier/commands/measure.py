@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvtier.commands.answer import Commands, as_json, checkout, fail, show, show_json, warn
+from kvtier.commands.answer import INTERRUPTED, Commands, as_json, checkout, fail, show, show_json, warn
 from kvtier.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from kvtier.kit.machine import Bus, Machine
     from kvtier.kit.parts import Part
     from kvtier.terminal import Block
-
-INTERRUPTED = 130
-"""Exit code of a run that was stopped from the keyboard."""
 
 SHOWN_ROWS = 16
 """Points of a table that are shown; of a longer one, those of the largest size. summary.json has all."""
@@ -225,6 +222,7 @@ def _machine(root: Path | None, options: Shared) -> Machine:
 def run(names: Sequence[str], options: Shared, settings: Mapping[str, Any], left_out: Mapping[str, str] | None = None) -> None:
     """Plan, refuse what does not fit, measure, sum up, show, and keep if asked."""
     from kvtier.kit import campaign
+    from kvtier.kit import folder as folders
 
     if options.keep and options.quick:
         raise click.UsageError("--quick and --keep exclude each other: a quick try has too few repetitions to keep.")
@@ -236,7 +234,7 @@ def run(names: Sequence[str], options: Shared, settings: Mapping[str, Any], left
     machine = _machine(root, options)
     if options.keep:
         _check_bus(machine)
-    parent = options.out or (root or Path.cwd()) / "results/live"
+    parent = options.out or (root or Path.cwd()) / folders.LIVE
     # What is read from files is read on the disk that the run's folder is on, unless another is named.
     settings = {**settings, "folder": settings.get("folder") or campaign.existing(parent)}
     parts = make_parts(names, options.quick, settings)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvtier.commands.answer import as_json, show, show_json
+from kvtier.commands.answer import INTERRUPTED, as_json, show, show_json
 from kvtier.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from kvtier.simulate.serving import LinkedTier, Prefill
     from kvtier.terminal import Block, Table
     from kvtier.workload.paths import Trace
-
-INTERRUPTED = 130
-"""Exit code of a run that was stopped from the keyboard."""
 
 SYNTHETIC = ("zipf", "scan", "loop")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from kvtier.commands.answer import as_json, show, show_json
 
 if TYPE_CHECKING:
     from kvtier.analytic.layouts import Layout
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--workspace", default="1 GiB", show_default=True, help="Of that share, what is neither weights nor KV.")
 @click.option("--weights-dtype", help="Of the weights: fp32, bf16, fp16, fp8, int8, int4, mxfp4.  [default: as published]")
 @click.option("--parameters", help="Number of parameters, such as 8.03B, where the source has none or another.")
-@click.option("--json", "in_json", is_flag=True, help="Answer in JSON.")
+@as_json
 def size(word: str | None, listed: bool, in_json: bool, **options: Any) -> None:
     """KV bytes of a token, a block and a sequence, and how many sequences fit a device.
 
@@ -43,7 +44,6 @@ def size(word: str | None, listed: bool, in_json: bool, **options: Any) -> None:
       kvtier size ./checkpoint/config.json --parameters 8.03B --device H100
       kvtier size --list
     """
-    from kvtier import terminal
     from kvtier.commands import models
 
     if listed == bool(word):
@@ -56,9 +56,9 @@ def size(word: str | None, listed: bool, in_json: bool, **options: Any) -> None:
         answer = _answer(models.model(word, options.pop("parameters")), **options)
         shown = _blocks(answer)
     if in_json:
-        click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
+        show_json(answer)
     else:
-        terminal.show(shown)
+        show(*shown)
 
 
 def _list() -> list[dict[str, Any]]:

@@ -27,9 +27,6 @@ from kvtier.units import GB, GIB
 SHORT_TOKENS = 2
 """Generated tokens of the short run."""
 
-TRANSFORMERS = ("sdpa", "sdpa-in-place", "eager")
-"""Ways to decode by transformers."""
-
 ROW_NAMES = {
     "sdpa": "transformers sdpa",
     "sdpa-in-place": "transformers sdpa, cache in place",
