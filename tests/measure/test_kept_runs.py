@@ -6,7 +6,7 @@ import pytest
 
 from kvtier.errors import InputError
 from kvtier.evidence.labels import Label
-from kvtier.measure import kept_runs, kept_tables, repeatability
+from kvtier.measure import kept, kept_runs, kept_tables, repeatability
 from kvtier.measure.kept_numbers import numbers
 
 KEY = "measured.made_up_2_cores_2026_11_30"
@@ -171,6 +171,18 @@ def test_what_the_rows_do_not_allow_is_left_out_with_the_reason(write_kept, tmp_
     assert f"{KEY}.decode.sdpa_cpu_float32.kv_gbps" not in keys
     _, fits = kept_tables.build([run], [])["decode_fits"]
     assert "interval of a time" in fits["left_out"][0]
+
+
+def test_a_line_through_few_sizes_is_left_out(write_kept, tmp_path):
+    """As the kit leaves it out: no guard has looked at such a line."""
+    written = write_kept(tmp_path / "made_up_2_cores-2026-11-30")
+    rows = pl.read_csv(written / "decode.csv")
+    few = rows.unique(["batch", "context_tokens"], maintain_order=True)["context_tokens"].unique(maintain_order=True)[0]
+    rows.filter((pl.col("context_tokens") == few) & (pl.col("batch") <= 4)).write_csv(written / "decode.csv")
+    (decode,) = kept_runs.read(written).decodes
+    assert decode.line is None
+    assert any("sizes of KV: found" in reason and f"{kept.LEAST_FIT_SIZES} or more" in reason for reason in decode.left_out)
+    assert decode.points["median"].len()
 
 
 def test_a_part_alone_makes_numbers_of_its_own(write_kept, tmp_path):

@@ -33,9 +33,6 @@ BEYOND_CACHE = 4
 STREAM_ARRAYS = {"read": 1, "write": 1, "copy": 2, "triad": 3}
 """Arrays that a pass of each kernel reads or writes."""
 
-LEAST_FIT_POINTS = 5
-"""Sizes of KV from which on a line through the steps is held against the bus."""
-
 OF_TOKENS = " of tokens"
 """End of the name of a fold whose streams have one score a token, not one a block."""
 
@@ -235,7 +232,7 @@ def _lines(audited: Audited, rows: pl.DataFrame, read_weights: int, per_token: i
     medians = rows.group_by("backend", "dtype", "batch", "context_tokens", maintain_order=True).agg(pl.col("step_ms").median())
     for (backend, _), points in medians.group_by("backend", "dtype", maintain_order=True):
         sizes = retained.kv_gib(points, per_token)
-        if bus_gbps is None or len(set(sizes)) < LEAST_FIT_POINTS:
+        if bus_gbps is None or len(set(sizes)) < kept.LEAST_FIT_SIZES:
             continue
         line = fit.two_term(sizes, points["step_ms"].to_list(), f"{audited.source}, {backend}")
         paths = [Bandwidth(line.source, "KV path", fit.kv_path_gbps(line).value)]

@@ -40,9 +40,6 @@ DTYPES = ("float32", "float16", "bfloat16")
 BEYOND_CACHE = 4
 """From this multiple of a processor's last-level cache on, what a step reads is held against the bus."""
 
-LEAST_FIT_POINTS = 5
-"""Points from which on a line is held against the bus."""
-
 RUNTIME_BYTES = GIB
 """torch and transformers themselves, generously."""
 
@@ -387,8 +384,8 @@ def lines_below_the_bus(
     medians = rows.group_by("backend", "batch", "context_tokens", maintain_order=True).agg(pl.col("step_ms").median())
     for (backend,), points in medians.group_by("backend", maintain_order=True):
         sizes = (points["batch"] * points["context_tokens"] * kv_bytes_per_token / GIB).to_list()
-        if len(set(sizes)) < LEAST_FIT_POINTS:
-            left_out[f"line of {backend}"] = f"{len(set(sizes))} sizes of KV, and {LEAST_FIT_POINTS} are asked for"
+        if len(set(sizes)) < kept.LEAST_FIT_SIZES:
+            left_out[f"line of {backend}"] = f"{len(set(sizes))} sizes of KV, and {kept.LEAST_FIT_SIZES} are asked for"
             continue
         line = fit.two_term(sizes, points["step_ms"].to_list(), f"{source}, {backend}")
         subjects.append(Bandwidth(line.source, "KV path", fit.kv_path_gbps(line).value))

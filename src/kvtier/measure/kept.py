@@ -103,6 +103,9 @@ FOLDING = Table(
 SENSORS = Table("sensors", {"part": pl.String(), "moment": pl.String(), "sensor": pl.String(), "value": pl.Float64(), "unit": pl.String()})
 """Clocks, temperatures, power and load; ``moment`` is ``before``, ``during`` or ``after``."""
 
+LEAST_FIT_SIZES = 5
+"""Sizes of KV that decode steps must have for a line through them: fewer say nothing of its errors."""
+
 TABLES = {
     "stream": STREAM,
     "decode": DECODE,

@@ -2,7 +2,7 @@
 
 On an accelerator a step reads weights and KV, and the line over KV is the model. On a few cores a larger batch also computes longer,
 which the line cannot tell from KV: the term for the batch then says more than the line does. Whatever the rows do not allow is left out,
-with the reason.
+with the reason: a line through few sizes among it, as the kit itself leaves it out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from kvtier.errors import InputError
 from kvtier.measure import fit, influence, robust, sensitivity, three_term
 from kvtier.measure.fit import TwoTermFit
 from kvtier.measure.influence import Influence
+from kvtier.measure.kept import LEAST_FIT_SIZES
 from kvtier.measure.retained import kv_gib
 from kvtier.measure.robust import TheilSen
 from kvtier.measure.three_term import ThreeTermFit
@@ -144,7 +145,12 @@ def weigh(backend: str, device: str, dtype: str, points: pl.DataFrame, loaded: L
             reasons.append(str(error))
             return None
 
-    line = tried(lambda: fit.two_term(sizes, times, source))
+    def fitted() -> fit.TwoTermFit:
+        if len(set(sizes)) < LEAST_FIT_SIZES:
+            raise InputError(source, "sizes of KV", len(set(sizes)), f"{LEAST_FIT_SIZES} or more for a line")
+        return fit.two_term(sizes, times, source)
+
+    line = tried(fitted)
     found: dict[str, object] = dict.fromkeys(("theil_sen", "with_batch", "fixed_gbps", "kv_gbps", "fixed_over_kv", "kv_gbps_with_batch"))
     found |= {"without": [], "influences": []}
     if line is not None:

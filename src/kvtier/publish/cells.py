@@ -37,7 +37,7 @@ def cells(rows: Sequence[str], columns: Sequence[str], layout: theme.Layout, *, 
         sort=list(rows),
         title=row_title or None,
         scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-        axis=alt.Axis(grid=False, labelLimit=400, titleY=-30),
+        axis=alt.Axis(grid=False, labelLimit=400, titleY=-9),
     )
     base = alt.Chart(alt.NamedData(name=DATA))
     return [
