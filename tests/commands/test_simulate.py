@@ -293,6 +293,14 @@ def test_options_that_cannot_be(files, words, said):
     assert said in line
 
 
+@pytest.mark.parametrize("field", ["input_tokens", "output_tokens"])
+def test_lengths_that_cannot_be_counted_together(tmp_path, field):
+    header = {"trace": "kvtier", "version": 1, "block_tokens": 16}
+    requests = [{"time_s": k, "input_tokens": 16, "output_tokens": 1, "blocks": [0]} | {field: 2**62} for k in range(4)]
+    line = refused(jsonl(tmp_path / "trace.jsonl", header, *requests))
+    assert f"{field.replace('_', ' ')}: found 1.84e+19 in all" in line
+
+
 GOOD = {"timestamp": 1000, "input_length": 700, "output_length": 5, "hash_ids": [0, 1]}
 
 

@@ -140,6 +140,44 @@ def test_run_without_parts_is_refused(live, tmp_path):
     refused(folder, tmp_path, "parts: found none")
 
 
+@pytest.mark.parametrize(
+    ("keys", "value", "message"),
+    [
+        (("bus", "gbps"), float("nan"), r"bus\.gbps: found nan"),
+        (("bus", "gbps"), -3.0, r"bus\.gbps: found -3\.0"),
+        (("bus",), "fast", "bus: found 'fast'"),
+        (("software",), 3, "software: found 3, expected a mapping"),
+        (("left_out",), [], "left_out: found"),
+        (("parts", "stream", "checked"), 7, r"parts\.stream\.checked: found 7, expected a list"),
+    ],
+)
+def test_record_that_a_build_would_refuse_is_refused(live, tmp_path, keys, value, message):
+    folder = live()
+    document = at = json.loads((folder / "platform.json").read_text())
+    for key in keys[:-1]:
+        at = at[key]
+    at[keys[-1]] = value
+    (folder / "platform.json").write_text(json.dumps(document))
+    refused(folder, tmp_path, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0] + ",-1.0"],
+            r"column seconds, row 3: found -1\.0, expected a value above 0",
+        ),
+        (lambda lines: [*lines[:-1], lines[-2]], r"stream\.csv: row 3: found a second time of"),
+    ],
+)
+def test_rows_that_a_build_would_refuse_are_refused(live, tmp_path, change, message):
+    folder = live()
+    lines = (folder / "stream.csv").read_text().splitlines()
+    (folder / "stream.csv").write_text("\n".join(change(lines)) + "\n")
+    refused(folder, tmp_path, message)
+
+
 def test_fault_while_files_are_gathered_leaves_the_run_as_it_was(live, tmp_path, monkeypatch):
     folder = live()
 

@@ -128,6 +128,10 @@ FAULTS = {
     "runs of text": ([HEADER, {**without(GENERIC, "blocks"), "runs": ["ab"]}], r"line 2, runs: found"),
     "session as text": ([HEADER, {**GENERIC, "session": "a"}], r"line 2, session: found 'a', expected an integer"),
     "negative session": ([HEADER, {**GENERIC, "session": -1}], r"line 2, session: found -1, expected 0 or more"),
+    "time beyond every float": ([HEADER, {**GENERIC, "time_s": 10**400}], r"line 2, time_s: found one of 2\^63 or more, expected a time"),
+    "length of more than 64 bits": ([HEADER, {**GENERIC, "input_tokens": 10**30}], r"line 2, input_tokens: found one of more than 64 bits"),
+    "session of more than 64 bits": ([HEADER, {**GENERIC, "session": 2**63}], r"line 2, session: found one of more than 64 bits"),
+    "words to the terminal": (["\x1b[2Jhello\r"], r"line 1: found \\x1b\[2Jhello, expected the start of a trace"),
     "no trace": (["hello"], r"line 1: found hello, expected the start of a trace"),
     "nothing": ([], r"line 1: found , expected the start of a trace"),
 }

@@ -8,6 +8,8 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +91,7 @@ def shared(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def sizes(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Sizes such as ``64KiB,1MiB``, in bytes.
+    """Sizes such as ``64KiB,1MiB``, in bytes, each once.
 
     Raises
     ------
@@ -103,14 +105,14 @@ def sizes(_context: click.Context, _parameter: click.Parameter, value: str | Non
     for word in value.split(","):
         digits = word.strip().rstrip("KMGiBkmgb ")
         unit = word.strip()[len(digits) :].strip().upper()
-        if not digits.isdigit() or unit not in units or int(digits) < 1:
+        if not digits.isdecimal() or unit not in units or int(digits) < 1:
             raise click.BadParameter(f"{word!r} is no size; sizes are such as 64KiB, 1MiB, 4096")
         found.append(int(digits) * units[unit])
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def counts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Whole numbers of 1 or more, such as ``1,2,4``.
+    """Whole numbers of 1 or more, such as ``1,2,4``, each once.
 
     Raises
     ------
@@ -120,9 +122,9 @@ def counts(_context: click.Context, _parameter: click.Parameter, value: str | No
     if value is None:
         return None
     words = [word.strip().replace("_", "") for word in value.split(",")]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
+    if not all(word.isdecimal() and int(word) > 0 for word in words):
         raise click.BadParameter(f"{value!r} is no list of whole numbers, such as 1,2,4")
-    return tuple(map(int, words))
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def words(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -179,8 +181,6 @@ def make_parts(names: Sequence[str], quick: bool, settings: Mapping[str, Any]) -
 
 def lacks_torch() -> bool:
     """Whether the extra is missing."""
-    from importlib.util import find_spec
-
     return find_spec("torch") is None or find_spec("transformers") is None
 
 
@@ -204,6 +204,8 @@ def _stated(gbps: float | None, source: str, option: str) -> Bus | None:
 
     if (gbps is None) != (not source):
         raise click.UsageError(f"--{option}-gbps and --{option}-source belong together: a bandwidth counts with its source.")
+    if gbps is not None and not isfinite(gbps):
+        raise InputError(f"--{option}-gbps", "value", gbps, "a bandwidth above 0 [GB/s]: no other bounds anything")
     return None if gbps is None else Bus(gbps, source)
 
 
@@ -237,6 +239,9 @@ def run(names: Sequence[str], options: Shared, settings: Mapping[str, Any], left
     parent = options.out or (root or Path.cwd()) / folders.LIVE
     # What is read from files is read on the disk that the run's folder is on, unless another is named.
     settings = {**settings, "folder": settings.get("folder") or campaign.existing(parent)}
+    wanted = settings.get("device")
+    if wanted not in (None, "cpu") and find_spec("torch") is None:
+        raise InputError("--device", "name", repr(wanted[:40]), f"cpu; another device needs {EXTRA}")
     parts = make_parts(names, options.quick, settings)
     plan = campaign.plan(parts, machine)
     if options.dry_run:

@@ -35,6 +35,12 @@ DEFAULT_POLICIES = "lru,lfu,ema0.05,s3fifo"
 READ_BYTES_PER_S = 3e6
 """Roughly, to say how long reading may take."""
 
+MOST_SERVERS = 1_000_000
+"""Each is a clock of the queue."""
+
+LARGEST_SUM = 2.0**62
+"""Of lengths: less than what an integer of 64 bits holds."""
+
 COARSE_US = 500_000
 """Shortest step of a clock from which on requests of one time are taken to have come apart [µs]."""
 
@@ -52,7 +58,9 @@ COARSE_US = 500_000
 @click.option("--prefix-first", is_flag=True, help="Evict the first block of an edge first, not the last: to see what it costs.")
 @click.option("--arrivals", default="trace", show_default=True, metavar="trace|poisson:RATE", help="When requests come [requests/s].")
 @click.option("--spread", is_flag=True, help="Spread arrivals of a coarse clock from each tick to the next.")
-@click.option("--servers", type=click.IntRange(1), default=1, show_default=True, help="Requests that are in prefill at one time.")
+@click.option(
+    "--servers", type=click.IntRange(1, MOST_SERVERS), default=1, show_default=True, help="Requests that are in prefill at one time."
+)
 @click.option("--prefill-tps", help="Prefill rate [tokens/s], as measured.")
 @click.option("--flops", help=f"Peak of a server [FLOP/s], such as 989T.  [default: {FLOPS}, assumed]")
 @click.option("--mfu", help=f"Share of the peak that prefill reaches.  [default: {MFU}, assumed]")
@@ -372,6 +380,7 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
         about = {"source": path.name, "format": form, "sha256": _digest(path)}
         if not trace.block_tokens or not trace.block_accesses:
             raise InputError(path, "blocks", "lengths alone", "requests with identities of blocks: without them nothing can be found again")
+        _require_countable(path, trace)
     if trace.by_session:
         trace = arrivals.compose(trace, asked.users, asked.seed)
         about["source"] += f", sessions played by {asked.users} users, seed {asked.seed}"
@@ -390,6 +399,14 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
     elif asked.spread:
         notes.append("--spread changes nothing: the clock has no coarse ticks")
     return trace, about, notes
+
+
+def _require_countable(path: Path, trace: Trace) -> None:
+    """Refuse lengths whose sums are no integers of 64 bits: each may be one, and together they are counted."""
+    sums = {"input tokens": trace.input_tokens, "output tokens": trace.output_tokens, "blocks": trace.path_blocks}
+    for field, lengths in sums.items():
+        if (total := float(lengths.sum(dtype=float))) >= LARGEST_SUM:
+            raise InputError(path, field, f"{total:.3g} in all", f"fewer than {LARGEST_SUM:.3g}, which can be counted")
 
 
 def _tick_us(trace: Trace) -> int:

@@ -17,6 +17,8 @@ from kvtier.files import write_atomically
 from kvtier.kit import record
 from kvtier.kit.campaign import SENSORS_FILE
 from kvtier.kit.readme import readme
+from kvtier.measure import kept_points
+from kvtier.measure.fields import Fields
 from kvtier.measure.kept import SENSORS, TABLES
 
 LIVE = "results/live"
@@ -80,16 +82,20 @@ def check_keepable(folder: Path, root: Path) -> tuple[Path, Mapping[str, Any]]:
         raise InputError(path, "quick", "a quick try", "a whole run: too few repetitions were made to keep it")
     if document["bus"] is None:
         raise InputError(path, "bus", "no bandwidth of the memory bus", "one, by --bus-gbps and --bus-source when the run is made")
+    Fields(path, document).section("bus").positive("gbps")
     if not document["parts"]:
         raise InputError(path, "parts", "none", "at least one complete part")
-    for name, part in document["parts"].items():
+    for part_name, part in document["parts"].items():
         if part["state"] != record.COMPLETE:
-            raise InputError(path, f"parts.{name}.state", part["state"], f"{record.COMPLETE}: make the run again, or without this part")
+            raise InputError(
+                path, f"parts.{part_name}.state", part["state"], f"{record.COMPLETE}: make the run again, or without this part"
+            )
         for file, rows in part["tables"].items():
-            table = TABLES.get(file.removesuffix(".csv"))
+            name = file.removesuffix(".csv")
+            table = TABLES.get(name)
             if table is None:
-                raise InputError(path, f"parts.{name}.tables", file, f"one of {', '.join(f'{known}.csv' for known in TABLES)}")
-            found = table.read_csv(folder / file).height
+                raise InputError(path, f"parts.{part_name}.tables", file, f"one of {', '.join(f'{known}.csv' for known in TABLES)}")
+            found = kept_points.check(name, table.read_csv(folder / file), folder / file).height
             if found != rows:
                 raise InputError(folder / file, "rows", found, f"{rows}, as {record.FILE} says")
     SENSORS.read_csv(folder / SENSORS_FILE)

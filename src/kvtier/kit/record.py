@@ -40,7 +40,7 @@ from typing import Any
 from kvtier.errors import InputError
 from kvtier.files import read_json, write_atomically
 from kvtier.kit.machine import Machine
-from kvtier.measure.fields import Fields
+from kvtier.measure.fields import Fields, shown
 
 FORMAT = 1
 FILE = "platform.json"
@@ -206,8 +206,10 @@ def read(folder: str | Path) -> dict[str, Any]:
         raise InputError(path, "format", fields["format"], f"{FORMAT}")
     for name in ("date", "start", "command"):
         fields.text(name)
-    for name in ("end", "quick", "bus", "not_readable", "left_out", "software"):
+    for name in ("end", "quick", "bus", "not_readable"):
         fields[name]
+    for name in ("left_out", "software"):
+        fields.section(name)
     fields.section("machine").text("slug")
     fields.section("machine").text("name")
     parts = fields.section("parts")
@@ -217,5 +219,6 @@ def read(folder: str | Path) -> dict[str, Any]:
             raise InputError(path, f"parts.{name}.state", part["state"], f"one of {', '.join(STATES)}")
         for section in ("tables", "about", "sensors"):
             part.section(section)
-        part["checked"]
+        if not isinstance(part["checked"], list):
+            raise InputError(path, f"parts.{name}.checked", shown(part["checked"]), "a list of guards")
     return dict(fields.content)

@@ -111,11 +111,13 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
 def brief(value: object, most: int = 40) -> str:
     """A value in few enough characters for a message."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    # What a terminal would obey is shown, not sent.
+    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[: most + 1])
     return text if len(text) <= most else text[:most] + "..."
 
 
 def whole(path: str | Path, where: str, field: str, value: object) -> int:
-    """The value, if it is an integer.
+    """The value, if it is an integer of 64 bits.
 
     Raises
     ------
@@ -124,6 +126,8 @@ def whole(path: str | Path, where: str, field: str, value: object) -> int:
     """
     if type(value) is not int:
         raise InputError(path, f"{where}, {field}", brief(repr(value)), "an integer")
+    if not -(2**63) <= value < 2**63:
+        raise InputError(path, f"{where}, {field}", "one of more than 64 bits", "an integer of at most 64 bits")
     return value
 
 
@@ -135,8 +139,11 @@ def microseconds(path: str | Path, where: str, field: str, value: object, per_un
     InputError
         If it is no number, or not finite.
     """
-    if type(value) not in (int, float) or not math.isfinite(value):
+    # Not isfinite: an integer may be larger than any float.
+    if type(value) not in (int, float) or not -math.inf < value < math.inf:
         raise InputError(path, f"{where}, {field}", brief(repr(value)), "a time")
+    if abs(value) >= 2**63:
+        raise InputError(path, f"{where}, {field}", "one of 2^63 or more", "a time")
     return round(value * per_unit)
 
 
