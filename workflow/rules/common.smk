@@ -60,7 +60,12 @@ def kept_runs():
     """Files of the runs of the measurement kit under data/measured: a folder is one if it has a platform.json. The GB10 set has a platform.yaml."""
     files = []
     for folder in sorted(Path("data/measured").iterdir()):
-        if not folder.is_dir() or (folder / "platform.yaml").is_file():
+        # A folder whose name begins with a dot was left by a move that was cut short.
+        if (
+            not folder.is_dir()
+            or folder.name.startswith(".")
+            or (folder / "platform.yaml").is_file()
+        ):
             continue
         if not (folder / "platform.json").is_file():
             sys.exit(

@@ -1,4 +1,4 @@
-"""Time of one operation on a block's metadata against the size of the table, by operation and policy, with what that makes a step."""
+"""Time of one operation on a block's metadata against the size of the table, by operation and policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from kvtier.publish import intervals, kept_runs, series, theme
 from kvtier.publish.kept_runs import Run
-from kvtier.publish.ledger import Ledger, Quote
+from kvtier.publish.ledger import Ledger
 from kvtier.publish.palette import LIGHT
 from kvtier.publish.render import DATA
 
@@ -132,25 +132,6 @@ def panel(operation: str, points: pl.DataFrame, ledger: Ledger, layout: theme.La
     ]
 
 
-def steps(run: Run, ledger: Ledger) -> list[Quote]:
-    """Time of a step of the scheduler by size of the table, then by policy."""
-    found = [
-        (int(match["blocks"]), match["policy"]) for match in ledger.matches(f"measured.{run.key}.block_state.step.<policy>.<blocks>.us")
-    ]
-    order = policies(run, ledger)
-    ranked = sorted(found, key=lambda each: (each[0], order.index(each[1])))
-    return [ledger[f"measured.{run.key}.block_state.step.{policy}.{blocks}.us"] for blocks, policy in ranked]
-
-
-def steps_said(run: Run, ledger: Ledger) -> str:
-    """Those times in words."""
-    by_blocks: dict[int, list[str]] = {}
-    for quote in steps(run, ledger):
-        policy, blocks = quote.key.split(".")[-3:-1]
-        by_blocks.setdefault(int(blocks), []).append(f"{title(policy)} {quote.text}")
-    return "; ".join(f"{blocks:,} blocks: {', '.join(times)}" for blocks, times in by_blocks.items())
-
-
 def in_words(points: pl.DataFrame, run: Run, ledger: Ledger) -> str:
     """The figure for a reader who cannot see it."""
     told = []
@@ -159,7 +140,7 @@ def in_words(points: pl.DataFrame, run: Run, ledger: Ledger) -> str:
         told.append(f"{OPERATIONS[operation]}, {title(policy)}: {times}")
     return (
         f"{len(OPERATIONS)} line charts with logarithmic axes, {run.said}: time of one operation against blocks in the table. "
-        f"{'. '.join(told)}. A step that looks up and touches every block once: {steps_said(run, ledger)}."
+        f"{'. '.join(told)}."
     )
 
 
@@ -171,7 +152,7 @@ def draw(runs_table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WI
     runs_table : str or Path
         CSV file, columns ``kept_runs.RUNS``.
     ledger : Ledger
-        Holds times by operation, policy and size, and times of a step.
+        Holds times by operation, policy and size.
     layout : Layout
         For which room.
 
@@ -195,11 +176,10 @@ def draw(runs_table: str | Path, ledger: Ledger, layout: theme.Layout = theme.WI
         caption=(
             "Points: median time of one operation on a block's record and its index, many in a compiled loop, payloads at rest; "
             f"{title('python')}: the store without order, a call a block. Bands: intervals of the median over repetitions. "
-            f"A step that looks up and touches every block once takes, by blocks in the table: {steps_said(run, ledger)}. "
-            "Keys: measured.<run>.block_state.<operation>.<policy>.<blocks>.ns, .block_state.step.<policy>.<blocks>.us"
+            "Keys: measured.<run>.block_state.<operation>.<policy>.<blocks>.ns"
         ),
         alt=in_words(points, run, ledger),
-        quotes=[*(ledger[key] for key in points["key"]), *steps(run, ledger)],
+        quotes=[ledger[key] for key in points["key"]],
         drawn=points,
         layers=panels[0],
         panels=panels[1:],
