@@ -14,7 +14,7 @@ FILLS = {"for": LIGHT["green-tint"], "against": LIGHT["rose-tint"], "neither": L
 """Colour of a cell by what it says; words in it are in ink."""
 
 
-def cells(rows: Sequence[str], columns: Sequence[str], layout: theme.Layout, *, row_title: str = "") -> list[alt.Chart]:
+def cells(rows: Sequence[str], columns: Sequence[str], layout: theme.Layout) -> list[alt.Chart]:
     """Marks of a table; the data set has ``row``, ``column``, ``fill`` (a colour) and ``text``.
 
     Parameters
@@ -22,8 +22,6 @@ def cells(rows: Sequence[str], columns: Sequence[str], layout: theme.Layout, *, 
     rows, columns : sequence of str
         In order.
     layout : Layout
-    row_title : str
-        Over the heads of the rows.
     """
     x = alt.X(
         "column:N",
@@ -35,9 +33,9 @@ def cells(rows: Sequence[str], columns: Sequence[str], layout: theme.Layout, *, 
     y = alt.Y(
         "row:N",
         sort=list(rows),
-        title=row_title or None,
+        title=None,
         scale=alt.Scale(paddingInner=0.08, paddingOuter=0),
-        axis=alt.Axis(grid=False, labelLimit=400, titleY=-9),
+        axis=alt.Axis(grid=False, labelLimit=400),
     )
     base = alt.Chart(alt.NamedData(name=DATA))
     return [

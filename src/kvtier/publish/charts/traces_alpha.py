@@ -54,7 +54,7 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
     quotes = [ledger[key] for key in points["key"]]
     return theme.Figure(
         name="traces_alpha",
-        title="Best half-life of EMA by trace and capacity",
+        title="Best half-life of EMA by trace and capacity in tokens",
         source="Revision 3 on traces",
         limits="",
         caption=(
@@ -66,7 +66,7 @@ def draw(ledger: Ledger, layout: theme.Layout = theme.WIDE) -> theme.Figure:
         alt=f"Table of best half-lives and losses. {'. '.join(told)}.",
         quotes=quotes,
         drawn=points,
-        layers=cells(rows, [trace.capitalize() for trace in TRACES], layout, row_title="Capacity (tokens)"),
+        layers=cells(rows, [trace.capitalize() for trace in TRACES], layout),
         layout=layout,
         width=WIDTHS[layout],
         height=ROW * len(rows),
