@@ -392,6 +392,14 @@ def test_refuses_a_run_whose_bus_is_not_known(run):
         kept_run.check(document, tables)
 
 
+@pytest.mark.parametrize("said", ["a GPU", 1, [{}]])
+def test_refuses_an_accelerator_that_is_no_description(run, said):
+    record, tables = run
+    record["machine"]["accelerator"] = said
+    with pytest.raises(InputError, match=r"machine\.accelerator"):
+        kept_run.check(record, tables)
+
+
 def test_refuses_a_quick_try(run):
     document, tables = run
     document["quick"] = True

@@ -182,7 +182,9 @@ def _stream(audited: Audited) -> Iterator[Checked]:
 def _movement(audited: Audited) -> Iterator[Checked]:
     """Each path against the memories at its ends: a move inside one reads and writes it."""
     accelerator = audited.record.section("machine")["accelerator"]
-    unified = bool(accelerator and accelerator["unified"])
+    if not isinstance(accelerator, dict | None):
+        raise InputError(audited.source, "machine.accelerator", shown(accelerator), "a mapping of fields, or null")
+    unified = bool(accelerator and accelerator.get("unified"))
     one_way = pl.col("pieces") * pl.col("piece_bytes") / pl.col("seconds") / GB
     for (path,), rows in audited.rows.group_by("path", maintain_order=True):
         for device, times in _memories(str(path), unified):

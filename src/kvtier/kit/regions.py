@@ -143,8 +143,27 @@ def _mover() -> Callable:
     return move
 
 
+class IntoMemory:
+    """What paths share that end in memory: `origin` is what should arrive, `landing` where it does."""
+
+    origin: np.ndarray
+    landing: np.ndarray
+
+    def source(self, offset: int, size_bytes: int) -> np.ndarray:
+        """What should be there."""
+        return self.origin[offset : offset + size_bytes]
+
+    def target(self, offset: int, size_bytes: int) -> np.ndarray:
+        """What has arrived."""
+        return self.landing[offset : offset + size_bytes]
+
+    def spoil(self) -> None:
+        """Overwrite the whole target."""
+        self.landing[:] = 0
+
+
 @dataclass
-class MemoryPath:
+class MemoryPath(IntoMemory):
     """Between two regions that the processor can address."""
 
     name: str
@@ -158,18 +177,6 @@ class MemoryPath:
         """Prepare a move."""
         addresses = self.landing.ctypes.data, self.origin.ctypes.data
         return partial(_mover(), *addresses, moves.targets, moves.sources, moves.piece_bytes)
-
-    def source(self, offset: int, size_bytes: int) -> np.ndarray:
-        """What should be there."""
-        return self.origin[offset : offset + size_bytes]
-
-    def target(self, offset: int, size_bytes: int) -> np.ndarray:
-        """What has arrived."""
-        return self.landing[offset : offset + size_bytes]
-
-    def spoil(self) -> None:
-        """Overwrite the whole target."""
-        self.landing[:] = 0
 
     def close(self) -> None:
         """Nothing."""
@@ -318,7 +325,7 @@ def file_system(folder: str | FilePath) -> str:
 
 
 @dataclass
-class FileToMemory:
+class FileToMemory(IntoMemory):
     """Direct reads of a file that holds `origin`, one system call a piece."""
 
     file: DirectFile
@@ -339,18 +346,6 @@ class FileToMemory:
                 read(into, offset)
 
         return move
-
-    def source(self, offset: int, size_bytes: int) -> np.ndarray:
-        """What should be there."""
-        return self.origin[offset : offset + size_bytes]
-
-    def target(self, offset: int, size_bytes: int) -> np.ndarray:
-        """What has arrived."""
-        return self.landing[offset : offset + size_bytes]
-
-    def spoil(self) -> None:
-        """Overwrite the whole target."""
-        self.landing[:] = 0
 
     def close(self) -> None:
         """Remove the file."""

@@ -242,6 +242,24 @@ def _remove(newer, older, total, weight, ring, edge):
 
 
 @compiled_inner
+def _remember(newer_name, older_name, total_name, weight_name, at_name, name, edge, blocks, edges):
+    """Enter the name of an edge that has left, in the ghost queue `name`."""
+    _append(newer_name, older_name, total_name, weight_name, name, edge, blocks, edges)
+    at_name[edge] = name
+
+
+@compiled_inner
+def _forget(newer_name, older_name, total_name, weight_name, at_name, most, clears, count, edges):
+    """Drop the oldest names while the first ghost queue holds more than `most` blocks; where it `clears`, with their counts."""
+    while total_name[0] > most and newer_name[edges] < edges:
+        forgotten = newer_name[edges]
+        _remove(newer_name, older_name, total_name, weight_name, 0, forgotten)
+        at_name[forgotten] = -1
+        if clears:
+            count[forgotten] = 0
+
+
+@compiled_inner
 def _out(newer, older, total, weight, at, joined, ring_of_edge, edge):
     """Leave the ring of residents."""
     if joined[ring_of_edge] == edge:
@@ -331,9 +349,8 @@ def _replay(
     name_blocks, expires = np.zeros(edges, np.int64), np.zeros(edges, np.int64)
     known, bit = np.zeros(edges, np.bool_), np.zeros(edges, np.bool_)
     hand, has_evicted, share, again_known_in = edges, False, 0.0, -1
-    small_blocks, ghost_blocks = max(capacity // 10, 1), 9 * capacity // 10
-    in_blocks, out_blocks = int(capacity * 0.25), int(capacity * 0.5)
-    life, history = 16, 4 * capacity
+    small_blocks, in_blocks, life = max(capacity // 10, 1), int(capacity * 0.25), 16
+    most_names = 9 * capacity // 10 if code == S3FIFO else int(capacity * 0.5) if code == TWO_QUEUES else 4 * capacity
     for request in range(requests):
         start, stop = path_offset[request], path_offset[request + 1]
         found, prefix, whole = 0, 0, 0
@@ -455,19 +472,11 @@ def _replay(
                 ring = at[victim]
                 _out(newer, older, total, weight, at, joined, ring, victim)
                 if code in (S3FIFO, TWO_QUEUES, ARC, MULTI_QUEUE):
-                    to_name = code in (ARC, MULTI_QUEUE) or ring == 0
-                    if to_name:
+                    if code in (ARC, MULTI_QUEUE) or ring == 0:
                         name = ring if code == ARC else 0
-                        _append(newer_name, older_name, total_name, weight_name, name, victim, name_blocks[victim], edges)
-                        at_name[victim] = name
+                        _remember(newer_name, older_name, total_name, weight_name, at_name, name, victim, name_blocks[victim], edges)
                         if code != ARC:
-                            most = ghost_blocks if code == S3FIFO else out_blocks if code == TWO_QUEUES else history
-                            while total_name[0] > most and newer_name[edges] < edges:
-                                forgotten = newer_name[edges]
-                                _remove(newer_name, older_name, total_name, weight_name, 0, forgotten)
-                                at_name[forgotten] = -1
-                                if code == MULTI_QUEUE:
-                                    count[forgotten] = 0
+                            _forget(newer_name, older_name, total_name, weight_name, at_name, most_names, code == MULTI_QUEUE, count, edges)
                     if code == S3FIFO:
                         count[victim] = 0
             if above >= 0:
@@ -571,16 +580,9 @@ def _replay(
                     _out(newer, older, total, weight, at, joined, ring, edge)
                     if code in (ARC, MULTI_QUEUE) or (code in (S3FIFO, TWO_QUEUES) and ring == 0):
                         name = ring if code == ARC else 0
-                        _append(newer_name, older_name, total_name, weight_name, name, edge, name_blocks[edge], edges)
-                        at_name[edge] = name
+                        _remember(newer_name, older_name, total_name, weight_name, at_name, name, edge, name_blocks[edge], edges)
                         if code != ARC:
-                            most = ghost_blocks if code == S3FIFO else out_blocks if code == TWO_QUEUES else history
-                            while total_name[0] > most and newer_name[edges] < edges:
-                                forgotten = newer_name[edges]
-                                _remove(newer_name, older_name, total_name, weight_name, 0, forgotten)
-                                at_name[forgotten] = -1
-                                if code == MULTI_QUEUE:
-                                    count[forgotten] = 0
+                            _forget(newer_name, older_name, total_name, weight_name, at_name, most_names, code == MULTI_QUEUE, count, edges)
         if ranked:
             for position in range(start, stop):
                 edge = path_edge[position]

@@ -65,6 +65,12 @@ def kv_bytes_per_token(shape: ModelConfig, dtype: str) -> int:
     return 2 * shape.layers * shape.kv_heads * shape.head_dim * element_bytes(dtype)
 
 
+def kv_of(config: Any) -> tuple[int, int]:
+    """KV heads and head dimension of a Hugging Face configuration; where it does not state them, transformers' defaults."""
+    heads = config.num_attention_heads
+    return getattr(config, "num_key_value_heads", None) or heads, getattr(config, "head_dim", None) or config.hidden_size // heads
+
+
 def prefill_flop(shape: ModelConfig, tokens: int) -> float:
     """Floating-point operations of a prompt: its matrices and its causal attention, without logits [FLOP]."""
     attention = 2 * tokens * shape.query_heads * shape.head_dim * shape.layers

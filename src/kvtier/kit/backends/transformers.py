@@ -174,8 +174,7 @@ class Transformers:
         tied = embedding.data_ptr() == unembedding.data_ptr()
         tables = embedding.numel() + (0 if tied else unembedding.numel())
         count = sum(each.numel() for each in model.parameters())
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        kv_heads, head_dim = shapes.kv_of(config)
         return Loaded(
             model=said,
             dtype=dtype,

@@ -86,9 +86,8 @@ class Vllm:
         self._prompts: list[list[int]] = []
 
     def _loaded(self, config: Any, dtype: str, said: str) -> Loaded:
-        head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         table = config.vocab_size * config.hidden_size
-        kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        kv_heads, head_dim = shapes.kv_of(config)
         tied = bool(config.tie_word_embeddings)
         return Loaded(
             model=said,
