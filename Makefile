@@ -1,12 +1,15 @@
 # Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
-.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster measure test-measure lint lock clean
+.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster measure test-measure docs lab certify lint lock clean
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
 CLUSTER := .venv/cluster
 MEASURE := .venv/measure
+DOCS := .venv/docs
+LAB := .venv/lab
+CERTIFY := .venv-certify/installed
 
 # The build of PyTorch, for a CPU or for which CUDA, is this machine's choice: `make measure TORCH=torch==2.14.0`, or install one into .venv first.
 TORCH := torch==2.13.0
@@ -54,6 +57,19 @@ measure: $(MEASURE)
 test-measure: $(MEASURE)
 	$(BIN)/python -m pytest -n auto $$(grep -rl 'importorskip("torch"' tests)
 
+# The documentation as a site that needs no network, into results/site.
+docs: $(DOCS)
+	$(BIN)/python -m mkdocs build --strict
+
+# The notebooks in JupyterLab, over the results of the last build.
+lab: $(LAB)
+	$(BIN)/jupyter lab notebooks
+
+# The research object crate of the last build against its profile, by the profile's own validator, in an environment of its own.
+certify: $(CERTIFY)
+	$(BIN)/snakemake --cores all certification
+	.venv-certify/bin/rocrate-validator validate --no-paging --offline results/crate
+
 lint: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -84,6 +100,22 @@ $(MEASURE): $(INSTALLED) requirements-measure.lock
 	$(BIN)/python -m pip check
 	@touch $@
 
+$(DOCS): $(INSTALLED) requirements-docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-docs.lock
+	$(BIN)/python -m pip check
+	@touch $@
+
+$(LAB): $(INSTALLED) requirements-lab.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-lab.lock
+	$(BIN)/python -m pip check
+	@touch $@
+
+# It asks for an older rich than the project does.
+$(CERTIFY): $(INSTALLED) requirements-certify.lock
+	$(BIN)/python -m venv --clear .venv-certify
+	.venv-certify/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-certify.lock
+	@touch $@
+
 # PyTorch and what its CUDA builds bring.
 NOT_IN_THE_LOCK := $(addprefix --no-emit-package ,torch triton cuda-bindings cuda-pathfinder cuda-toolkit $(addprefix nvidia-,\
   cublas cuda-cccl cuda-cupti cuda-nvrtc cuda-runtime cudnn-cu13 cufft cufile curand cusolver cusparse cusparselt-cu13 nccl-cu13 nvjitlink \
@@ -97,6 +129,12 @@ lock:
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra bench pyproject.toml --output-file requirements-bench.lock
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra cluster pyproject.toml --output-file requirements-cluster.lock
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --constraint requirements.lock --extra docs pyproject.toml --output-file requirements-docs.lock
+	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" --constraint requirements.lock --extra lab pyproject.toml --output-file requirements-lab.lock
+	echo 'roc-validator==0.13.0' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	  --custom-compile-command "make lock" - --output-file requirements-certify.lock
 	echo '$(TORCH)' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra measure $(NOT_IN_THE_LOCK) pyproject.toml - \
 	  --output-file requirements-measure.lock
