@@ -1,3 +1,6 @@
+"""Capacity: arithmetic over stated inputs, from the bytes of a token to what fits into HBM and the tiers below."""
+
+
 rule tabulate_capacity:
     """KV bytes by model and context, HBM plan, users and contexts that fit.
 
