@@ -29,7 +29,7 @@ wildcard_constraints:
 def code_of(script):
     """A rule's script and every module of the package that it imports, as inputs: snakemake itself does not see modules change."""
     path = Path("workflow/scripts", f"{script}.py")
-    modules = import_closure(*sorted(set(imported_modules(path))))
+    modules = import_closure(*imported_modules(path))
     return [str(path), *(str(module.relative_to(Path.cwd())) for module in modules)]
 
 
