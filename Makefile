@@ -1,7 +1,7 @@
 # Two commands: `make` builds everything, `make test` runs the tests. Python 3.11 to 3.14 is all they need.
 SHELL := /bin/sh
 .DEFAULT_GOAL := all
-.PHONY: all quick publish test test-browser exhaustive cluster prove-cluster measure test-measure docs lab certify lint lock clean
+.PHONY: all quick publish test test-browser exhaustive two-builds cluster prove-cluster measure test-measure docs lab certify lint lock clean
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
@@ -41,6 +41,10 @@ test-browser: $(INSTALLED)
 # Every published record through the readable reference: minutes.
 exhaustive: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m exhaustive
+
+# The quick build twice, under conditions that must not matter: the same bytes, or the first rule that differs. Two or three minutes.
+two-builds: $(INSTALLED)
+	$(BIN)/python workflow/compare_builds.py
 
 # What snakemake needs to submit jobs to Slurm, on top of the environment (config/README.md).
 cluster: $(CLUSTER)
