@@ -73,11 +73,12 @@ def by_blocks(turns, policy, hbm_blocks):
 
 
 def trail(turns, policy, hbm_blocks):
-    """Counts and victims of the simulator, in the form of `by_blocks`."""
+    """Counts and victims of the simulator, in the form of `by_blocks`; what leaves a session in one run is told as one."""
     victims = []
 
     def note(turn, session, first, stop):
         assert first < stop
+        assert not victims or victims[-1] != (turn, session, stop), "one run of victims told as two"
         victims.extend((turn, session, depth) for depth in reversed(range(first, stop)))
 
     found = lossless.simulate(turns, policy, hbm_blocks, note)

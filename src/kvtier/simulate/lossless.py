@@ -226,6 +226,9 @@ def _replay_scores(turns: Turns, policy: Policy, hbm_blocks: int, kept: list[int
             first, bottom = max(stop - over, 0), top
             while segments[bottom].first > first:
                 bottom -= 1
+            # A stale head would bound the run by a key that nobody has, and cut in two what leaves in one.
+            while queue and queue[0][1] != sessions[queue[0][2]].touched[-1]:
+                heapq.heappop(queue)
             if bottom < top and queue:
                 upwards = range(top, bottom - 1, -1)
                 leaving = bisect_right(upwards, queue[0], lo=1, key=lambda index: (scoring.key(victim, index), touched, other))
