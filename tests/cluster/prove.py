@@ -24,7 +24,7 @@ RESULTS = "results/quick"
 SIMULATIONS = [f"{RESULTS}/audit/runs.csv"]
 """What every sweep flows into."""
 SHARDS = 2
-LIMIT_S = {False: 480, True: 1500}
+LIMIT_S = {False: 1200, True: 3000}
 
 
 @dataclass(frozen=True)

@@ -33,3 +33,10 @@ def test_a_device_without_its_library_is_refused(monkeypatch):
     result = CliRunner().invoke(main, ["measure", "stream", "--dry-run", "--device", "cuda"])
     assert result.exit_code == 1
     assert "error: --device: name: found 'cuda', expected cpu" in result.output
+
+
+@pytest.mark.parametrize("number", ["2", "10001", "1" + 22 * "0"])
+def test_repetitions_that_end_neither_too_soon_nor_never(number):
+    result = CliRunner().invoke(main, ["measure", "metadata", "--dry-run", "--repetitions", number])
+    assert result.exit_code == 2
+    assert "3<=x<=10000" in result.output

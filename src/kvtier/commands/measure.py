@@ -136,7 +136,7 @@ MODEL = "small, qwen2.5-1.5b or qwen2.5-7b with random weights, or a folder or h
 
 model = click.option("--model", metavar="NAME", help=MODEL)
 dtype = click.option("--dtype", metavar="NAME", help="float32, float16 or bfloat16; else float16 on an accelerator, float32 on a CPU.")
-repetitions = click.option("--repetitions", type=click.IntRange(3), help="Timings of each point.")
+repetitions = click.option("--repetitions", type=click.IntRange(3, 10_000), help="Timings of each point.")
 device = click.option("--device", metavar="NAME", help="Where it runs, such as cpu or cuda; else the accelerator if there is one.")
 
 
