@@ -16,6 +16,7 @@ include: "workflow/rules/trace_figures.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
 include: "workflow/rules/appendix.smk"
+include: "workflow/rules/paper.smk"
 include: "workflow/rules/publication.smk"
 include: "workflow/rules/lint.smk"
 

@@ -1,0 +1,200 @@
+"""The paper as it will be read: its text in order, with what was typed apart from what was bound to a key, and what may not stand in it.
+
+Typst hands over the tree of the document before it is laid out (``transcript`` in ``paper/style.typ``). So a number counts as typed if it
+is printed without a key, however the source brought it about.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kvtier.errors import InputError
+from kvtier.evidence.labels import Label, Status
+from kvtier.evidence.lint import bare_numbers
+from kvtier.evidence.retractions import RETRACTION_WORDS, Retraction, is_withdrawn, reprinted
+from kvtier.publish.ledger import Ledger
+from kvtier.publish.verdicts import Claims
+
+PUBLISHED_WORDS = ("published", "claim", *RETRACTION_WORDS)
+"""One of these stands in each heading under which a value may be quoted as the package printed it."""
+
+BOUND = "□"
+"""Stands for a bound value where typed text is searched."""
+
+PRIVATE = ("aside", "badge", "bound", "classes-in", "data", "marked", "missing", "shown", "transcript")
+"""Names of ``paper/style.typ`` that a source may not take: with them it could print a value without a key, or draw a badge of its own."""
+
+RESERVED = re.compile(rf"(?<![\w-])(?:metadata|json|read|yaml|toml|csv|xml|cbor|eval|plugin|query|{'|'.join(PRIVATE)})\s*\(|\bsys\.")
+"""Calls that only ``paper/style.typ`` may make."""
+
+IMPORTS = re.compile(r"#(?:import|include)\b[^\n(]*(?:\([^)]*\))?")
+TAKEN = re.compile(r'#import "style\.typ": \(?(?P<names>[\w,\s-]+)\)?')
+
+
+@dataclass
+class Passage:
+    """What stands under one heading.
+
+    Parameters
+    ----------
+    section : int
+        Number of the heading of the first level above it, from 0 for what precedes them all.
+    level : int
+    heading : str
+    text : str
+        As read.
+    typed : str
+        The same, with :data:`BOUND` for each bound value.
+    quoted : list of dict
+        Bound values: ``what`` (``num``, ``withdrawn``, ``claim``, ``figure``, ...) and ``key``.
+    """
+
+    section: int
+    level: int
+    heading: str
+    text: str = ""
+    typed: str = ""
+    quoted: list[dict[str, Any]] = field(default_factory=list)
+
+
+def passages(items: Sequence[Mapping[str, Any]]) -> list[Passage]:
+    """Cut the transcript at its headings.
+
+    Parameters
+    ----------
+    items : sequence of dict
+        In reading order: ``text``, ``code``, ``break``, ``heading``, ``open`` and ``close`` of a bound value, ``caveat``, ``opaque``.
+    """
+    found = [Passage(0, 0, "front matter")]
+    bound = 0
+    for item in items:
+        kind, here = item["kind"], found[-1]
+        if kind == "heading":
+            found.append(Passage(here.section + (item["level"] == 1), item["level"], item["text"]))
+            found[-1].typed = f"{item['text']}\n"
+        elif kind == "open":
+            bound += 1
+            here.quoted.append(dict(item))
+            here.typed += BOUND
+        elif kind == "close":
+            bound -= 1
+        elif kind == "opaque":
+            raise InputError("paper", here.heading, f"a {item['text']} that cannot be read before layout", "plain content")
+        else:
+            written = {"break": "\n", "code": f"`{item.get('text', '')}`"}.get(kind, item.get("text", ""))
+            here.text += written
+            here.typed += "" if bound else written.replace("\u00a0", " ")
+    return found
+
+
+def check(
+    source: str | Path,
+    items: Sequence[Mapping[str, Any]],
+    ledger: Ledger,
+    claims: Claims,
+    retractions: Sequence[Retraction],
+    allowed: Mapping[str, str],
+) -> list[Passage]:
+    """Hold the paper against ledger, claims and retractions; return its passages.
+
+    Parameters
+    ----------
+    source : path
+        The paper's source, for messages.
+    items : sequence of dict
+        Transcript.
+    ledger : Ledger
+    claims : Claims
+    retractions : sequence of Retraction
+    allowed : mapping of str to str
+        Patterns of numbers that may be typed, each with its reason.
+
+    Raises
+    ------
+    InputError
+        Naming the source, and the key or the heading: for an unknown key, a number that does not stand, one without the uncertainty that is
+        asked for, a simulated one in a section without the standing caveat, a retracted value outside a passage on retractions, a published
+        one outside a passage on claims, a typed number.
+    """
+    found = passages(items)
+    caveats = {passage.section for passage in found if any(quote["what"] == "caveat" for quote in passage.quoted)}
+    for passage in found:
+        for quote in passage.quoted:
+            for at, seen, expected in _faults(quote, passage, ledger, claims, caveats):
+                raise InputError(_place(source, quote), at, seen, expected)
+        for _, number in bare_numbers(passage.typed, allowed):
+            raise InputError(source, passage.heading, f"the bare number {number}", "num() of a key, or an allowed pattern with its reason")
+    read = "\n".join(f"{'#' * max(passage.level, 1)} {passage.heading}\n{passage.text}" for passage in found)
+    if returned := reprinted(retractions, read):
+        raise InputError(source, returned[0], "a retracted value", "it under a heading about retractions, or nowhere")
+    return found
+
+
+def _place(source: str | Path, quote: Mapping[str, Any]) -> str:
+    """The source, with the line where the key is written out, if it is."""
+    lines = Path(source).read_text(encoding="utf-8").splitlines() if Path(source).is_file() else []
+    line = next((number for number, text in enumerate(lines, 1) if f'"{quote["key"]}"' in text), None)
+    return f"{source}, line {line}" if line else str(source)
+
+
+def _faults(
+    quote: Mapping[str, Any], passage: Passage, ledger: Ledger, claims: Claims, caveats: set[int]
+) -> Iterator[tuple[str, object, str]]:
+    """Field, what was found and what was expected, of each thing wrong with a bound value."""
+    what, key, heading = quote["what"], quote["key"], passage.heading.lower()
+    label = None
+    if what in ("num", "withdrawn"):
+        if key not in ledger:
+            yield key, "no such key", "a key of the ledger"
+            return
+        number, label = ledger[key], ledger[key].label
+        if what == "num" and number.status in (Status.RETRACTED, Status.WITHDRAWN):
+            yield key, f"a number that is {number.status}", "one that is not"
+        if what == "withdrawn" and not is_withdrawn(number.status):
+            yield key, f"a number that is {number.status}", "a withdrawn one, or num()"
+        if quote.get("form") in ("interval", "plus_minus") and number.interval is None:
+            yield key, "no uncertainty", "a number that has one"
+    elif what == "claim":
+        if key not in claims:
+            yield key, "no such claim", "the id of a published claim"
+            return
+        label = Label(claims[key]["label"])
+        if not claims.withdrawn(key) and not any(word in heading for word in PUBLISHED_WORDS):
+            yield passage.heading, "published values", f"a heading with one of {', '.join(PUBLISHED_WORDS)}"
+    elif quote.get("missing"):
+        yield key, f"no such {what}", f"a {what} of this build"
+        return
+    elif what == "figure":
+        label = Label(quote["label"])
+    retracted = what == "withdrawn" or (what == "claim" and claims.withdrawn(key))
+    if retracted and not any(word in heading for word in RETRACTION_WORDS):
+        yield passage.heading, "retracted values", f"a heading with one of {', '.join(RETRACTION_WORDS)}"
+    if label is Label.SIMULATED and passage.section not in caveats:
+        yield passage.heading, f"simulated numbers ({key}) without the standing caveat", "caveat() in the same section"
+
+
+def check_source(path: str | Path) -> None:
+    """Search a source for what would print a number or a badge past the ledger.
+
+    Raises
+    ------
+    InputError
+        Naming the file, the line and the call.
+    """
+    text = Path(path).read_text(encoding="utf-8")
+
+    def refuse(start: int, found: str) -> InputError:
+        line = text.count("\n", 0, start) + 1
+        return InputError(path, f"line {line}", found, "the public functions of style.typ: num(), printed(), chart() and their like")
+
+    if match := RESERVED.search(text):
+        raise refuse(match.start(), match[0].strip())
+    for match in IMPORTS.finditer(text):
+        taken = TAKEN.fullmatch(match[0].strip())
+        names = re.findall(r"[\w-]+", taken["names"]) if taken else [match[0].strip()]
+        if private := [name for name in names if not taken or name in PRIVATE]:
+            raise refuse(match.start(), private[0])

@@ -1,0 +1,18 @@
+"""The paper as PDF, checked against the ledger before it is typeset."""
+
+from kvtier.files import read_yaml
+from kvtier.jobs import reporting
+from kvtier.publish.paper import typeset
+from kvtier.publish.sources import Given
+
+if __name__ == "__main__":
+    with reporting(snakemake):
+        given = snakemake.input
+        typeset.write(
+            typeset.Manuscript(given.source, given.style, given.bibliography, given.pictures),
+            Given(given.numbers, given.verdicts, (), given.found, given.retracted, given.survival),
+            snakemake.output.paper,
+            pages=given.pages,
+            allowed=given.allowed,
+            version=read_yaml(given.cited)["version"],
+        )
