@@ -69,10 +69,11 @@ docs: $(DOCS)
 lab: $(LAB)
 	$(BIN)/jupyter lab notebooks
 
-# The research object crate of the last build against its profile, by the profile's own validator, in an environment of its own.
-certify: $(CERTIFY)
+# The digests of the published copy, and its research object crate against the profile, by the profile's own validator in an environment of its own: no network.
+certify: $(INSTALLED) $(CERTIFY)
 	$(BIN)/snakemake --cores all certification
-	.venv-certify/bin/rocrate-validator validate --no-paging --offline results/crate
+	sha256sum --check --quiet SHA256SUMS
+	.venv-certify/bin/python workflow/validate_crate.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check
@@ -114,7 +115,7 @@ $(LAB): $(INSTALLED) requirements-lab.lock
 	$(BIN)/python -m pip check
 	@touch $@
 
-# It asks for an older rich than the project does.
+# The validator asks for an older rich than the project does; rocrate of before 0.16 carries the context of RO-Crate 1.1, which the profile names.
 $(CERTIFY): $(INSTALLED) requirements-certify.lock
 	$(BIN)/python -m venv --clear .venv-certify
 	.venv-certify/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-certify.lock
@@ -137,7 +138,7 @@ lock:
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra docs pyproject.toml --output-file requirements-docs.lock
 	uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra lab pyproject.toml --output-file requirements-lab.lock
-	echo 'roc-validator==0.13.0' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
+	printf 'roc-validator==0.13.0\nrocrate==0.15.0\n' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" - --output-file requirements-certify.lock
 	echo '$(TORCH)' | uv pip compile --universal --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 \
 	  --custom-compile-command "make lock" --constraint requirements.lock --extra measure $(NOT_IN_THE_LOCK) pyproject.toml - \
