@@ -99,3 +99,14 @@ def test_rounding_is_within_half_a_place(value):
     shown = Fraction(text.replace(",", ""))
     assert abs(shown - value) <= max(Fraction(1, 20_000), value / 2_000)
     assert exact == (shown == value)
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", " 00 "])
+def test_zero_is_an_amount_where_it_may_be(text):
+    assert quantities.amount_or_zero(text, "--setup-ms", "a time") == 0
+
+
+@pytest.mark.parametrize("text", ["", ".", "..", "0x", "-0", "nan"])
+def test_what_only_looks_like_zero_is_refused(text):
+    with pytest.raises(InputError, match="--setup-ms: value"):
+        quantities.amount_or_zero(text, "--setup-ms", "a time")

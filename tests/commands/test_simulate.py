@@ -204,6 +204,12 @@ def test_the_caveat_stands_wherever_a_result_does(files):
     assert caveat in run(files["mooncake"], *SMALL, *TIER).stdout
 
 
+def test_policies_have_one_name_in_tables_and_notes(files):
+    printed = run(files["mooncake"], *SMALL, "--policy", "farthest,look8").stdout
+    assert "no service can run farthest next turn, look-ahead, 8 turns" in printed
+    assert "  farthest next turn  " in printed
+
+
 def test_nothing_counted_is_no_rate(tmp_path):
     path = tmp_path / "last_without_blocks.jsonl"
     header = {"trace": "kvtier", "version": 1, "block_tokens": 16}
@@ -275,6 +281,9 @@ def test_refused_input_leaves_an_old_report_as_it_was(files, tmp_path):
         (("--policy", "lrru"), "lru"),
         (("--policy", "ema1.5"), "found 'ema1.5'"),
         (("--policy", ""), "--policy"),
+        (("--policy", "look0"), "--policy: name: found 'look0'"),
+        (("--tier", "HBM:4 GiB:64 GB/s"), "--tier HBM: name: found what a column of the answer is called"),
+        (("--tier", "computed:4 GiB:64 GB/s"), "--tier computed: name"),
         (("--model", "lama3-70b"), "Llama-3-70B"),
         (("--model", "absent/config.json"), "absent/config.json: file: found No such file"),
         (("--warm-up", "1"), "--warm-up: value: found '1'"),
@@ -331,7 +340,22 @@ def test_more_files_that_cannot_be(files, tmp_path):
     assert "No such file" in refused(tmp_path / "absent.jsonl", "--format", "generic")
     assert "directory" in refused(tmp_path, "--format", "parquet")
     (tmp_path / "empty.jsonl").write_text("")
-    assert "empty.jsonl" in refused(tmp_path / "empty.jsonl")
+    assert "empty.jsonl: line 1: found nothing, expected the start of a trace" in refused(tmp_path / "empty.jsonl")
+
+
+@pytest.mark.parametrize("form", [(), ("--format", "generic"), ("--format", "parquet")])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, form):
+    """A trace is read once for its format, once for its requests and once for its sha256."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert "pipe.jsonl: file: found a pipe or device" in refused(tmp_path / "pipe.jsonl", *form)
+
+
+def test_more_users_than_there_can_be(files):
+    """Each has a clock: so many once were a traceback of numpy."""
+    result = run(files["agentic"], "--users", "99999999999999")
+    assert result.exit_code == 2
+    assert "--users" in result.stderr
+    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize(

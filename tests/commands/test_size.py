@@ -123,6 +123,8 @@ def test_breakeven_of_windows_loads_what_they_hold():
         ("size llama-3.1-8b --device H100 --workspace 1", "--workspace: size: found '1'"),
         ("size llama-3.1-8b --parameters none", "--parameters: value: found 'none'"),
         ("breakeven llama-3.1-8b --context 8K --prefill-tps 80000 --link 2", "10.49 GB/s needed (loading 536.9 ms, recomputing 102.4 ms)"),
+        ("breakeven llama-3.1-8b --context 8K --prefill-tps 80000 --setup-ms .", "--setup-ms: value: found '.'"),
+        ("breakeven llama-3.1-8b --context 8K --prefill-tps 80000 --setup-ms -1", "--setup-ms: value: found '-1'"),
         ("breakeven llama-3.1-8b --context 8K --prefill-tps 80000 --setup-ms 200", "less than the 102.4 ms that recomputing takes"),
         ("breakeven llama-3.1-8b --context 8K --prefill-tps -5", "--prefill-tps: value: found '-5'"),
         ("breakeven llama-3.1-8b --context 8K --flops 989T --mfu 2", "breakeven: mfu: found 2"),
@@ -161,3 +163,12 @@ def test_neither_help_nor_answer_needs_tables_of_numbers(words):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("asked", [(), ("--json",)])
+@pytest.mark.parametrize(("redirected", "found"), [(">/dev/full", "No space left on device"), (">&-", "a closed stream")])
+def test_an_answer_that_cannot_be_written_is_said_in_one_line(asked, redirected, found):
+    command = " ".join([sys.executable, "-m", "kvtier.cli", "size", "llama-3.1-8b", *asked, redirected])
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [f"error: stdout: output: found {found}, expected {result.stderr.strip().split(', expected ')[1]}"]

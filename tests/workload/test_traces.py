@@ -133,7 +133,7 @@ FAULTS = {
     "session of more than 64 bits": ([HEADER, {**GENERIC, "session": 2**63}], r"line 2, session: found one of more than 64 bits"),
     "words to the terminal": (["\x1b[2Jhello\r"], r"line 1: found \\x1b\[2Jhello, expected the start of a trace"),
     "no trace": (["hello"], r"line 1: found hello, expected the start of a trace"),
-    "nothing": ([], r"line 1: found , expected the start of a trace"),
+    "nothing": ([], r"line 1: found nothing, expected the start of a trace"),
 }
 
 
@@ -156,7 +156,7 @@ def test_fault_is_refused_in_one_line_that_says_where(tmp_path, fault):
         ("2023-13-16 18:17:03.9799600,10,5", r"line 3, TIMESTAMP: found 2023-13-16 18:17:03"),
         ("2023-11-16 18:17:03.0,0,5", r"line 3, input length: found 0"),
         ("2023-11-16 18:17:01.0,10,5", r"line 3, time: found -1 s"),
-        ("", r"line 3: found , expected"),
+        ("", r"line 3: found nothing, expected"),
     ],
 )
 def test_fault_in_csv(tmp_path, row, message):
@@ -182,6 +182,22 @@ def test_truncated_gzip(tmp_path, sample_paths):
     path.write_bytes(whole[:1000] + b"\x00" * 50 + whole[1050:])
     with pytest.raises(InputError, match=r"cut\.jsonl\.gz"):
         traces.load(path)
+
+
+@pytest.mark.parametrize("form", ["mooncake", "agentic", "generic", "azure"])
+def test_a_byte_order_mark_is_no_content(tmp_path, sample_paths, form):
+    marked, content = tmp_path / "marked", b"".join(records.chunks(sample_paths[form], 2**20))
+    marked.write_bytes(b"\xef\xbb\xbf" + content)
+    plain, found = traces.load(sample_paths[form]), traces.load(marked)
+    assert traces.recognise(marked) == form
+    assert np.array_equal(found.time_us, plain.time_us)
+    assert np.array_equal(found.last_edge, plain.last_edge)
+
+
+def test_lines_may_end_as_elsewhere(tmp_path, sample_paths):
+    returned = tmp_path / "returned.jsonl"
+    returned.write_bytes(sample_paths["generic"].read_bytes().replace(b"\n", b"\r\n"))
+    assert np.array_equal(traces.load(returned).last_edge, traces.load(sample_paths["generic"]).last_edge)
 
 
 def test_zstandard_is_named(tmp_path):

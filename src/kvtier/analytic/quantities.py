@@ -69,6 +69,17 @@ def amount(text: str, option: str, expected: str) -> Fraction:
     return value
 
 
+def amount_or_zero(text: str, option: str, expected: str) -> Fraction:
+    """As :func:`amount`, or zero: ``0``, ``0.0``.
+
+    Raises
+    ------
+    InputError
+        If it is neither.
+    """
+    return Fraction(0) if re.fullmatch(r"0+(\.0*)?", text.strip()) else amount(text, option, expected)
+
+
 def rounded(value: Fraction | float, digits: int = 4) -> tuple[str, bool]:
     """A value at `digits` significant digits or all of its whole ones, and whether that is exact."""
     exact = Fraction(value)

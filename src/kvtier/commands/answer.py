@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -28,8 +31,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         for stream in (sys.stdout, sys.stderr):
-            # A terminal that has no alpha shows a question mark.
-            stream.reconfigure(errors="replace")
+            # A terminal that has no alpha shows a question mark; a stream that was closed is none.
+            if stream is not None:
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except InputError as error:
@@ -54,16 +58,35 @@ def checkout() -> Checkout:
     return Checkout.around(Path.cwd())
 
 
+@contextmanager
+def _printed() -> Iterator[None]:
+    """Printing, to its end: a stream that is closed, or a disk that is full, is said here and not as the interpreter ends."""
+    if sys.stdout is None:
+        fail("stdout: output: found a closed stream, expected one that can be written")
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has enough, which click knows to end quietly.
+        raise
+    except OSError as error:
+        # What is left in the buffer would be tried once more at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        fail(f"stdout: output: found {error.strerror}, expected room for the whole answer")
+
+
 def show(*blocks: Block) -> None:
     """Print an answer."""
     from kvtier import terminal
 
-    terminal.show([block for block in blocks if block])
+    with _printed():
+        terminal.show([block for block in blocks if block])
 
 
 def show_json(answer: object) -> None:
     """Print an answer for programs."""
-    click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
+    with _printed():
+        click.echo(json.dumps(answer, indent=1, ensure_ascii=False))
 
 
 as_json = click.option("--json", "in_json", is_flag=True, help="Answer in JSON.")

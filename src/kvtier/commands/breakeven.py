@@ -61,12 +61,12 @@ def _answer(
     from kvtier.analytic import breakeven as rule
     from kvtier.analytic.footprint import Footprint, kinds
     from kvtier.analytic.kv_formats import FORMATS, named
-    from kvtier.analytic.quantities import amount, tokens
+    from kvtier.analytic.quantities import amount, amount_or_zero, tokens
 
     length = tokens(context)
     footprint = Footprint(layout, named(dtype, FORMATS, "--dtype"))
     loaded = footprint.paged_bytes(length) if paged else footprint.sequence_bytes(length)
-    setup = amount(setup_ms, "--setup-ms", "a time of 0 or more [ms]") / 1000 if setup_ms.strip("0.") else 0
+    setup = amount_or_zero(setup_ms, "--setup-ms", "a time of 0 or more [ms]") / 1000
     flop = None
     if prefill_tps is not None:
         both = rule.from_rate(loaded, length, amount(prefill_tps, "--prefill-tps", "a rate above 0 [tokens/s]"), setup)

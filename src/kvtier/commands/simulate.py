@@ -35,8 +35,11 @@ DEFAULT_POLICIES = "lru,lfu,ema0.05,s3fifo"
 READ_BYTES_PER_S = 3e6
 """Roughly, to say how long reading may take."""
 
-MOST_SERVERS = 1_000_000
-"""Each is a clock of the queue."""
+MOST_SERVERS = MOST_USERS = 1_000_000
+"""Each is a clock of the queue, or of a session."""
+
+TAKEN = ("hbm", "computed")
+"""Names that no tier may have: columns beside those of the tiers, in lower case."""
 
 LARGEST_SUM = 2.0**62
 """Of lengths: less than what an integer of 64 bits holds."""
@@ -64,7 +67,9 @@ COARSE_US = 500_000
 @click.option("--prefill-tps", help="Prefill rate [tokens/s], as measured.")
 @click.option("--flops", help=f"Peak of a server [FLOP/s], such as 989T.  [default: {FLOPS}, assumed]")
 @click.option("--mfu", help=f"Share of the peak that prefill reaches.  [default: {MFU}, assumed]")
-@click.option("--users", type=click.IntRange(1), default=24, show_default=True, help="Who play the sessions of an agentic trace.")
+@click.option(
+    "--users", type=click.IntRange(1, MOST_USERS), default=24, show_default=True, help="Who play the sessions of an agentic trace."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of whatever is drawn.")
 @click.option("--limit-requests", type=click.IntRange(1), metavar="N", help="Only the first N requests.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one a core]")
@@ -159,7 +164,7 @@ def _understood(
 ) -> Asked:
     from kvtier.analytic.footprint import Footprint
     from kvtier.analytic.kv_formats import FORMATS, named
-    from kvtier.analytic.quantities import amount, size_bytes
+    from kvtier.analytic.quantities import amount, amount_or_zero, size_bytes
     from kvtier.commands import models
     from kvtier.simulate import replays
     from kvtier.workload.traces import FORMATS as TRACES
@@ -171,7 +176,7 @@ def _understood(
     layout, stored = models.model(model), named(dtype, FORMATS, "--dtype")
     footprint = Footprint(layout, stored)
     expected = "a share of at least 0 and below 1"
-    share = 0.0 if re.fullmatch(r"0+(\.0*)?", warm_up.strip()) else float(amount(warm_up, "--warm-up", expected))
+    share = float(amount_or_zero(warm_up, "--warm-up", expected))
     if share >= 1:
         raise InputError("--warm-up", "value", repr(warm_up[:40]), expected)
     rate = None
@@ -237,7 +242,7 @@ def _policy(word: str) -> Named:
             return ema(float(match[2]), persistent=bool(match[3]))
         if match[1] == "priority" and match[3] != "_persistent":
             return priority(float(match[2]), demote_below=0.3 if match[3] else 0.0)
-    if match := re.fullmatch(r"look(\d{1,9})", plain):
+    if match := re.fullmatch(r"look([1-9]\d{0,8})", plain):
         return look_ahead(int(match[1]))
     near = difflib.get_close_matches(plain, [*NAMES, "all"], 4, 0.4) or list(NAMES)[:4]
     raise InputError("--policy", "name", repr(word[:40]), f"a name such as {', '.join(near)}, or ema with a weight such as ema0.05")
@@ -255,6 +260,8 @@ def _tiers(words: Sequence[str]) -> tuple[dict[str, Any], ...]:
             raise InputError("--tier", "tier", shortened(word), shape)
         name, size, bandwidth, *setup = parts
         where = f"--tier {name[:20]}"
+        if name.lower() in TAKEN:
+            raise InputError(where, "name", "what a column of the answer is called", f"another name than {', '.join(TAKEN)}")
         if any(one["name"] == name for one in found):
             raise InputError(where, "name", "a second tier of that name", "each name once")
         capacity = None if size == "unlimited" else size_bytes(size, where)
@@ -497,6 +504,8 @@ def _observed(rows: Sequence[dict[str, Any]], asked: Asked) -> list[str]:
     """What the rows say that a reader could miss."""
     import math
 
+    from kvtier.publish import series
+
     notes = []
     if asked.prefill is None:
         notes.append(asked.prefill_said)
@@ -508,7 +517,7 @@ def _observed(rows: Sequence[dict[str, Any]], asked: Asked) -> list[str]:
             f"the queue is unstable in {len(unstable)} of {len(rows)} rows: requests bring more work than {asked.servers} "
             f"server{'s' * (asked.servers != 1)} can do, so there is no TTFT{enough}"
         )
-    if seeing := [named.title for named in asked.policies if "reads" in named.kind.needs]:
+    if seeing := [series.title(named.slug) for named in asked.policies if "reads" in named.kind.needs]:
         notes.append(f"no service can run {', '.join(seeing)}: they know what will be asked")
     streamed = [row for row in rows if row["streamed_blocks"]]
     if streamed:

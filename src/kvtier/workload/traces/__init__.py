@@ -11,7 +11,7 @@ from pathlib import Path
 from kvtier.errors import InputError
 from kvtier.workload.paths import Trace
 from kvtier.workload.traces import agentic, azure, generic, mooncake
-from kvtier.workload.traces.records import brief, lines
+from kvtier.workload.traces.records import brief, lines, require_regular
 
 FORMATS: dict[str, Callable[[str | Path], Trace]] = {
     "mooncake": mooncake.load,
@@ -57,6 +57,7 @@ def recognise(path: str | Path) -> str:
     InputError
         If it is none of :data:`FORMATS`.
     """
+    require_regular(path)
     try:
         with Path(path).open("rb") as file:
             if file.read(4) == b"PAR1":

@@ -35,7 +35,7 @@ def load(path: str | Path) -> Trace:
     builder, start_us = Builder(path, 0), None
     for number, line in lines(path):
         if number == 1:
-            if line.removeprefix(b"\xef\xbb\xbf") != HEADER:
+            if line != HEADER:
                 raise InputError(path, "line 1", brief(line), HEADER.decode())
             continue
         row = _ROW.fullmatch(line.decode(errors="replace"))

@@ -25,7 +25,7 @@ from typing import Any
 
 from kvtier.errors import InputError
 from kvtier.workload.paths import NONE, Builder, Trace, runs_of
-from kvtier.workload.traces.records import brief, identities, keys, microseconds, objects, whole
+from kvtier.workload.traces.records import brief, identities, keys, microseconds, objects, require_regular, whole
 
 HEADER = ("trace", "version", "block_tokens")
 """Keys of the first line."""
@@ -82,6 +82,7 @@ def load_parquet(path: str | Path) -> Trace:
     """
     import polars as pl
 
+    require_regular(path)
     builder, row = None, 0
     try:
         scan = pl.scan_parquet(path)

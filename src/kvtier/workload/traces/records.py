@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +17,15 @@ from kvtier.errors import InputError
 LIMIT_BYTES = 16 * 2**20
 """Longest line that is read; a request of a million tokens in blocks of 16 takes about a tenth of it."""
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some editors put before the first line of a UTF-8 file."""
+
 GZIP, ZSTANDARD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 """First bytes of such files, by which they are known; names do not matter."""
 
 
 def lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
-    """Number, from 1, and content of each line, without its end.
+    """Number, from 1, and content of each line, without its end and, in the first, without a byte-order mark.
 
     Parameters
     ----------
@@ -31,8 +35,8 @@ def lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     Raises
     ------
     InputError
-        If the file cannot be opened, is compressed otherwise, ends inside its compressed stream or is damaged there, or has a line of more
-        than :data:`LIMIT_BYTES`, which is refused without being read to its end.
+        If the file cannot be opened, is no regular file, is compressed otherwise, ends inside its compressed stream or is damaged there,
+        or has a line of more than :data:`LIMIT_BYTES`, which is refused without being read to its end.
     """
     number = 0
     with _opened(path, lambda: f"after line {number}") as text:
@@ -40,7 +44,7 @@ def lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
             number += 1
             if len(line) > LIMIT_BYTES:
                 raise InputError(path, f"line {number}", f"more than {LIMIT_BYTES} bytes", "shorter lines")
-            yield number, line.rstrip(b"\r\n")
+            yield number, (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).rstrip(b"\r\n")
 
 
 def chunks(path: str | Path, most_bytes: int) -> Iterator[bytes]:
@@ -61,6 +65,7 @@ def chunks(path: str | Path, most_bytes: int) -> Iterator[bytes]:
 @contextmanager
 def _opened(path: str | Path, where: Callable[[], str]) -> Iterator[IO[bytes]]:
     """A file without its compression, whose faults are told in one line."""
+    require_regular(path)
     try:
         with Path(path).open("rb") as file:
             magic = file.read(4)
@@ -73,6 +78,23 @@ def _opened(path: str | Path, where: Callable[[], str]) -> Iterator[IO[bytes]]:
         raise InputError(path, where(), f"a truncated or damaged gzip stream ({error})", "a complete file") from None
     except OSError as error:
         raise InputError(path, "file", error.strerror or error, "a readable trace") from None
+
+
+def require_regular(path: str | Path) -> None:
+    """Pass if a trace can be read more than once: its format is recognised, and its sha256 taken, in passes of their own.
+
+    Raises
+    ------
+    InputError
+        If there is nothing of that name, or a pipe, device or folder.
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except OSError as error:
+        raise InputError(path, "file", error.strerror, "a readable trace") from None
+    if not stat.S_ISREG(mode):
+        found = "a directory" if stat.S_ISDIR(mode) else "a pipe or device, which cannot be read twice"
+        raise InputError(path, "file", found, "a readable trace in a regular file")
 
 
 def objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -109,11 +131,11 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def brief(value: object, most: int = 40) -> str:
-    """A value in few enough characters for a message."""
+    """A value in few enough characters for a message; nothing is said in words."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     # What a terminal would obey is shown, not sent.
     text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text[: most + 1])
-    return text if len(text) <= most else text[:most] + "..."
+    return (text or "nothing") if len(text) <= most else text[:most] + "..."
 
 
 def whole(path: str | Path, where: str, field: str, value: object) -> int:
