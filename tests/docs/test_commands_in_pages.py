@@ -1,0 +1,51 @@
+"""Every block of a page that is marked as tested is run, page by page, in an empty checkout that answers from the published copy."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^<!-- tested -->\n```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PARTS = ("Snakefile", "config", "data", "docs", "paper", "notebooks", "pyproject.toml", "src", "workflow", "README.md", "CITATION.cff")
+
+
+def blocks(path):
+    return BLOCK.findall(path.read_text(encoding="utf-8"))
+
+
+PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if blocks(path)]
+
+
+def run(script, folder):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What a fresh clone has, without results."""
+    for part in PARTS:
+        if (ROOT / part).exists():
+            (tmp_path / part).symlink_to(ROOT / part)
+    return tmp_path
+
+
+def test_pages_have_blocks():
+    assert len(PAGES) >= 4
+    assert len(blocks(ROOT / "docs/tutorial/first-number.md")) == 6
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_commands_of_a_page_succeed(page, checkout):
+    for script in blocks(page):
+        done = run(script, checkout)
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        assert done.stdout.strip() or "write_requests" in script, script
+
+
+def test_a_command_that_fails_is_seen(checkout):
+    assert run("kvtier explain no.such.key\n", checkout).returncode == 1
