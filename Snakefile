@@ -3,6 +3,9 @@
 from kvtier.jobs import wait_for_other_builds
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/capacity.smk"
 include: "workflow/rules/simulate.smk"

@@ -29,7 +29,7 @@ rule write_appendix:
         **PAGE,
         code=code_of("write_page"),
     output:
-        page="results/paper/appendix.html",
+        page=reported("results/paper/appendix.html"),
     log:
         "results/logs/write_appendix.log",
     params:
@@ -46,7 +46,7 @@ rule write_gqa:
         **PAGE,
         code=code_of("write_page"),
     output:
-        page="results/paper/gqa.html",
+        page=reported("results/paper/gqa.html"),
     log:
         "results/logs/write_gqa.log",
     params:
@@ -63,7 +63,7 @@ rule write_gallery:
         **PAGE,
         code=code_of("write_page"),
     output:
-        page="results/figures/gallery.html",
+        page=reported("results/figures/gallery.html"),
     log:
         "results/logs/write_gallery.log",
     params:

@@ -28,7 +28,7 @@ rule audit_victims:
     input:
         code=code_of("audit_victims"),
     output:
-        findings="{results}/audit/victims.csv",
+        findings=reported("{results}/audit/victims.csv"),
         numbers="{results}/numbers/audit_victims.json",
     log:
         "{results}/logs/audit_victims.log",
@@ -49,7 +49,7 @@ rule audit_runs:
         **RUN_TABLES,
         code=code_of("audit_runs"),
     output:
-        findings="{results}/audit/runs.csv",
+        findings=reported("{results}/audit/runs.csv"),
         numbers="{results}/numbers/audit_runs.json",
     log:
         "{results}/logs/audit_runs.log",
@@ -70,7 +70,7 @@ rule audit_revision3_policies:
         options=rules.compare_revision3_options.output.runs,
         sensitivity=rules.sweep_revision3_sensitivity.output.runs,
     output:
-        findings="{results}/audit/revision3_policies.csv",
+        findings=reported("{results}/audit/revision3_policies.csv"),
         numbers="{results}/numbers/audit_revision3_policies.json",
     log:
         "{results}/logs/audit_revision3_policies.log",

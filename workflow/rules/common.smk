@@ -89,10 +89,28 @@ def figure_files(name):
         "data": "csv",
         "page": "page.json",
     }
-    return {
+    files = {
         form: "{{results}}/figures/{}.{}".format(name, end)
         for form, end in ends.items()
     }
+    return {**files, "picture": reported(files["picture"])}
+
+
+def reported(path):
+    """A result for snakemake's own report: its caption is workflow/report/<category>/<name>.rst, and there has to be one."""
+    name = Path(path).name.partition(".")[0]
+    captions = sorted(Path("workflow/report").glob("*/{}.rst".format(name)))
+    if len(captions) != 1:
+        sys.exit(
+            "error: workflow/report: caption of {}: found {} files, expected one {}.rst in the folder of its category".format(
+                path, len(captions), name
+            )
+        )
+    return report(
+        path,
+        caption="../../{}".format(captions[0].as_posix()),
+        category=captions[0].parent.name.capitalize(),
+    )
 
 
 def settings_of_sweep(wildcards):

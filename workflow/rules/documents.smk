@@ -12,7 +12,7 @@ rule write_canonical_numbers:
         numbers=rules.collect_numbers.output.ledger,
         retracted="data/published/retractions.yaml",
     output:
-        document="{results}/CANONICAL-NUMBERS.md",
+        document=reported("{results}/CANONICAL-NUMBERS.md"),
     log:
         "{results}/logs/write_canonical_numbers.log",
     message:
@@ -32,7 +32,7 @@ rule write_claims:
         found="data/published/findings.yaml",
         retracted="data/published/retractions.yaml",
     output:
-        document="results/CLAIMS.md",
+        document=reported("results/CLAIMS.md"),
     log:
         "results/logs/write_claims.log",
     message:
@@ -54,7 +54,7 @@ rule write_retractions:
         survival="data/published/survival.yaml",
         files=["src/kvtier/simulate/revision1.py"],
     output:
-        document="results/RETRACTIONS.md",
+        document=reported("results/RETRACTIONS.md"),
     log:
         "results/logs/write_retractions.log",
     params:
@@ -76,7 +76,7 @@ rule write_erratum:
         found="data/published/findings.yaml",
         retracted="data/published/retractions.yaml",
     output:
-        document="results/data/ERRATUM.md",
+        document=reported("results/data/ERRATUM.md"),
     log:
         "results/logs/write_erratum.log",
     message:
@@ -145,7 +145,7 @@ rule write_data_readme:
         retracted="data/published/retractions.yaml",
         files=list(DATA_FILES.values()),
     output:
-        document="results/data/README.md",
+        document=reported("results/data/README.md"),
     log:
         "results/logs/write_data_readme.log",
     params:

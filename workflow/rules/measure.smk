@@ -21,7 +21,7 @@ rule fit_decode:
         influence="{results}/measured/gb10/influence.csv",
         estimators="{results}/measured/gb10/estimators.csv",
         residuals_by_batch="{results}/measured/gb10/residuals_by_batch.csv",
-        audit="{results}/audit/physical_bound.json",
+        audit=reported("{results}/audit/physical_bound.json"),
         numbers="{results}/numbers/fit_decode.json",
     log:
         "{results}/logs/fit_decode.log",
@@ -52,7 +52,7 @@ rule fit_kept_runs:
         table_size="{results}/measured/kept/table_size.csv",
         folding="{results}/measured/kept/folding.csv",
         repeatability="{results}/measured/kept/repeatability.csv",
-        audit="{results}/audit/kept_runs.csv",
+        audit=reported("{results}/audit/kept_runs.csv"),
         numbers="{results}/numbers/fit_kept_runs.json",
     log:
         "{results}/logs/fit_kept_runs.log",

@@ -27,7 +27,7 @@ rule typeset_paper:
         pictures=expand("results/figures/{chart}.svg", chart=PLACED),
         pages=expand("results/figures/{chart}.page.json", chart=PLACED),
     output:
-        paper="results/paper/paper.pdf",
+        paper=reported("results/paper/paper.pdf"),
     log:
         "results/logs/typeset_paper.log",
     message:

@@ -16,7 +16,7 @@ rule verify:
         built=expand(list(PUBLISHED.values()), results="results"),
         published=[path for path in PUBLISHED if Path(path).is_file()],
     output:
-        report="results/verified.tsv",
+        report=reported("results/verified.tsv"),
     log:
         "results/logs/verify.log",
     params:
