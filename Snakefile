@@ -20,6 +20,8 @@ include: "workflow/rules/figures.smk"
 include: "workflow/rules/documents.smk"
 include: "workflow/rules/appendix.smk"
 include: "workflow/rules/paper.smk"
+include: "workflow/rules/notebooks.smk"
+include: "workflow/rules/docs.smk"
 include: "workflow/rules/publication.smk"
 include: "workflow/rules/lint.smk"
 
@@ -29,11 +31,13 @@ rule all:
     default_target: True
     input:
         rules.lint_documents.output,
+        rules.lint_site.output,
         # Named here too, so that a document whose rule failed is missed by the next build.
         expand(list(PUBLISHED.values()), results="results"),
         "results/verified.tsv",
         rules.map_rules.output.rules,
         TRACE_STAGE,
+        NOTEBOOK_PAGES,
 
 
 rule quick:

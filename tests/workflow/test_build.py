@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("README.md", "Snakefile", "config", "data", "figures", "profiles", "src", "workflow", "CANONICAL-NUMBERS.md")
+PARTS = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "CANONICAL-NUMBERS.md", "pyproject.toml", "Snakefile"),
+    *("config", "data", "docs", "figures", "paper", "profiles", "src", "workflow"),
+)
 
 pytestmark = pytest.mark.xdist_group("build")
 
