@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = (
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff", "CANONICAL-NUMBERS.md", "pyproject.toml", "Snakefile"),
-    *("config", "data", "docs", "figures", "paper", "profiles", "src", "workflow"),
+    *("config", "data", "docs", "figures", "notebooks", "paper", "profiles", "src", "workflow"),
 )
 
 pytestmark = pytest.mark.xdist_group("build")
