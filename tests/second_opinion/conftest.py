@@ -1,0 +1,6 @@
+"""Modules of this folder import each other as a package."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
