@@ -15,16 +15,13 @@
 # Every result is printed by a cell. Nothing in the prose between them is a result.
 
 # %%
-from IPython.display import Markdown
-
-from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
+from kvtier.evidence.labels import MEANING, Label
+from kvtier.publish.notebooks import show
 from kvtier.queries import explanation
 from kvtier.queries.checkout import Checkout
-from kvtier.terminal import Fields, Table, plain
 
 checkout = Checkout.around(".")
-print("ledger:", checkout.numbers.said)
-print("claims:", checkout.claims.said)
+show.fields({"ledger": checkout.numbers.said, "claims": checkout.claims.said})
 
 # %% [markdown]
 # ## A value in a document
@@ -36,20 +33,18 @@ print("claims:", checkout.claims.said)
 CLAIM = "appendix.summary.e1_32_ema015"
 
 claim = checkout.claims.by_name[CLAIM]
-print(
-    plain(
-        Fields(
-            [
-                ("printed", f"{claim['printed']} {claim['unit']}"),
-                ("where", f"{claim['document']}, {claim['section']}"),
-                ("says", claim["says"]),
-                ("checked against", ", ".join(claim["keys"])),
-                ("verdict", claim["verdict"]),
-            ]
-        )
-    )
+show.fields(
+    {
+        "printed": f"{claim['printed']} {claim['unit']}",
+        "where": f"{claim['document']}, {claim['section']}",
+        "says": claim["says"],
+        "checked against": ", ".join(claim["keys"]),
+        "verdict": claim["verdict"],
+    }
 )
-Markdown(f"*{SIMULATION_CAVEAT}*")
+
+# %%
+show.caveat()
 
 # %% [markdown]
 # A claim names the key of the number that it is checked against. The verdict is computed in each build, from what was printed and what the
@@ -63,25 +58,17 @@ Markdown(f"*{SIMULATION_CAVEAT}*")
 KEY = claim["keys"][0]
 
 record = explanation.of_number(checkout, KEY)
-print(
-    plain(
-        Fields(
-            [
-                ("key", KEY),
-                ("printed as", f"{record['display']} {record['unit']}"),
-                ("full precision", str(record["value"])),
-                ("label", f"{record['label']}: {MEANING[Label(record['label'])]}"),
-                ("status", record["status"]),
-                ("definition", record["definition"].replace("; ", ";\n")),
-                (
-                    "uncertainty",
-                    ", ".join(
-                        f"{name} {value:.2f}" for name, value in record["uncertainty"].items()
-                    ),
-                ),
-            ]
-        )
-    )
+seeds = record["uncertainty"]
+show.fields(
+    {
+        "key": KEY,
+        "printed as": f"{record['display']} {record['unit']}",
+        "full precision": record["value"],
+        "label": f"{record['label']}: {MEANING[Label(record['label'])]}",
+        "status": record["status"],
+        "definition": record["definition"],
+        "by seed": f"from {seeds['lowest_seed']:.2f} to {seeds['highest_seed']:.2f} {record['unit']}",
+    }
 )
 
 # %% [markdown]
@@ -106,9 +93,7 @@ print("\n".join(text[:end]).strip())
 # and their values are kept with the number.
 
 # %%
-print(plain(Fields([(name, str(value)) for name, value in record["params"].items()])))
-print()
-print("made again by:", record["command"])
+show.fields({**record["params"], "made again by": record["command"]})
 
 # %% [markdown]
 # ## What the rule read
@@ -116,16 +101,18 @@ print("made again by:", record["command"])
 # A simulated number reads no data: workload and policy follow from the settings and the seed. That is why its list of inputs is empty.
 
 # %%
-print("inputs of this number:", record["inputs"] or "none")
+show.fields({"inputs of this number": record["inputs"] or "none"})
 
 # %% [markdown]
 # A measured number is another matter. Its record has each file by sha256, and whether the file still has that hash is computed now.
 
 # %%
 measured = explanation.of_number(checkout, "measured.gb10.vllm.slope")
-print(f"{measured['key']}: {measured['display']} {measured['unit']} ({measured['label']})\n")
-rows = [(one["path"], one["sha256"][:16] + "...", one["now"]) for one in measured["inputs"]]
-print(plain(Table(["file", "sha256", "now"], rows)))
+show.table(
+    ["file", "sha256", "now"],
+    [(one["path"], one["sha256"][:16] + "…", one["now"]) for one in measured["inputs"]],
+    f"{measured['key']}: {measured['display']} {measured['unit']} ({measured['label']})",
+)
 
 # %% [markdown]
 # ## The same number, made here
@@ -153,13 +140,10 @@ for seed in settings["seeds"]:
     counts = engine.simulate(turns, policy, hbm_blocks, cxl_blocks)
     counted[seed] = int(counts.hits[first:].sum()), int(turns.read_blocks[first:].sum())
 
-print(
-    plain(
-        Table(
-            ["seed", "hits", "blocks read"],
-            [(seed, f"{hits:,}", f"{read:,}") for seed, (hits, read) in counted.items()],
-        )
-    )
+show.table(
+    ["seed", "hits", "blocks read"],
+    [(seed, *both) for seed, both in counted.items()],
+    "Simulated (provisional), made in this cell",
 )
 
 # %% [markdown]
@@ -191,11 +175,9 @@ else:
 from fractions import Fraction
 
 exact = sum(Fraction(100 * hits, read) for hits, read in counted.values()) / len(counted)
-print("exact:    ", exact)
-print("as float: ", float(exact))
-print("in ledger:", record["value"])
 assert float(exact) == record["value"]
 assert f"{float(exact):,.2f}" == record["display"]
+show.fields({"exact": exact, "as float": float(exact), "in the ledger": record["value"]})
 
 # %% [markdown]
 # ## A second opinion
@@ -211,14 +193,15 @@ from kvtier.simulate import revision2
 beginning = replace(turns, session=turns.session[:60], decode_tokens=turns.decode_tokens[:60])
 by_block = revision2.simulate(beginning, policy, hbm_blocks, cxl_blocks)
 by_extent = engine.simulate(beginning, policy, hbm_blocks, cxl_blocks)
-same = all(
-    (getattr(by_block, field) == getattr(by_extent, field)).all()
-    for field in ("hits", "fetched", "recomputed", "evictions")
-)
-assert same
-assert (by_block.hits == counts.hits[:60]).all()
-print(
-    f"{len(beginning.session)} turns, {int(by_block.evictions.sum()):,} evictions: every count of every turn is the same: {same}"
+for field in ("hits", "fetched", "recomputed", "evictions", "evictions_from_read_set"):
+    assert (getattr(by_block, field) == getattr(by_extent, field)).all()
+assert (by_block.hits == counts.hits[: len(by_block.hits)]).all()
+show.fields(
+    {
+        "turns": len(beginning.session),
+        "evictions": f"{int(by_block.evictions.sum()):,}",
+        "counts that differ": "none, in any turn",
+    }
 )
 
 # %% [markdown]
@@ -227,13 +210,9 @@ print(
 # The other direction: which claims would have to be judged again if this number moved.
 
 # %%
-print(
-    plain(
-        Table(
-            ["claim", "printed", "verdict"],
-            [(one["id"], one["printed"], one["verdict"]) for one in record["claims"]],
-        )
-    )
+show.table(
+    ["claim", "printed", "verdict"],
+    [(one["id"], one["printed"], one["verdict"]) for one in record["claims"]],
 )
 
 # %% [markdown]

@@ -15,11 +15,9 @@
 # All results here are simulated, on a toy: they show how things work, and say nothing about any service.
 
 # %%
-from IPython.display import Markdown
+from kvtier.publish.notebooks import show
 
-from kvtier.evidence.labels import SIMULATION_CAVEAT
-
-Markdown(f"*{SIMULATION_CAVEAT}*")
+show.caveat()
 
 # %% [markdown]
 # ## A workload
@@ -38,9 +36,12 @@ WARM_UP = 20
 turns = generate("zipf", seed=3, shape=SHAPE)
 reads = int(turns.read_blocks[WARM_UP:].sum())
 everything = turns.prefix_blocks + int(turns.final_blocks.sum())
-print("sessions in order of their turns:", *turns.session.tolist())
-print(
-    f"blocks: {everything:,} different ones; counted turns read {reads:,} after a warm-up of {WARM_UP} turns"
+show.fields(
+    {
+        "sessions, turn by turn": " ".join(map(str, turns.session.tolist())),
+        "different blocks": f"{everything:,}",
+        "blocks read": f"{reads:,}, after a warm-up of {WARM_UP} turns",
+    }
 )
 
 # %% [markdown]
@@ -55,10 +56,18 @@ from kvtier.simulate.policies import LFU, LRU, MIN, ema
 
 HBM_BLOCKS = everything // 2
 
-for policy in (LRU, LFU, ema(0.15), MIN):
-    residency = revision3.replay(turns, policy, HBM_BLOCKS, counted_from=WARM_UP)
-    hits = int(residency.hits[WARM_UP:].sum())
-    print(f"{policy.title:<12} {hits:>6,} hits of {reads:,} reads = {100 * hits / reads:.1f}%")
+
+def hits_of(policy, capacity):
+    """Blocks that hit in the counted turns."""
+    return int(revision3.replay(turns, policy, capacity, WARM_UP).hits[WARM_UP:].sum())
+
+
+rows = [
+    (policy.title, hits, reads, f"{100 * hits / reads:.1f}%")
+    for policy in (LRU, LFU, ema(0.15), MIN)
+    for hits in [hits_of(policy, HBM_BLOCKS)]
+]
+show.table(["policy", "hits", "blocks read", "hit rate"], rows, "Simulated (provisional), a toy")
 
 # %% [markdown]
 # `MIN` is the optimum. It knows the future: its victim is the session whose next turn is farthest away (Belady's rule). Under these rules no
@@ -68,10 +77,8 @@ for policy in (LRU, LFU, ema(0.15), MIN):
 #
 # Until HBM is full, all policies do the same. The first turn in which LRU and the optimum evict different sessions shows why one is worse.
 
+
 # %%
-from kvtier.terminal import Table, plain
-
-
 def evicted_in(policy, turn):
     """Sessions that lose blocks in a turn, with how many turns pass until each is read again."""
     gone = [
@@ -89,18 +96,14 @@ part = next(
     if set(evicted_in(LRU, turn)) != set(evicted_in(MIN, turn))
 )
 rows = [
-    (policy.title, session, "never" if wait is None else f"{wait} turns later")
+    (policy.title, f"session {session}", "never" if wait is None else f"{wait} turns later")
     for policy in (LRU, MIN)
     for session, wait in evicted_in(policy, part).items()
 ]
-print(
-    plain(
-        Table(
-            ["policy", "evicts session", "which is read again"],
-            rows,
-            title=f"turn {part}, which reads session {turns.session[part]}",
-        )
-    )
+show.table(
+    ["policy", "evicts from", "which is read again"],
+    rows,
+    f"Turn {part}, which reads session {turns.session[part]}",
 )
 
 # %% [markdown]
@@ -180,12 +183,6 @@ figures.inside_hbm(
 ALPHAS = (0.5, 0.15, 0.05, 0.01)
 CAPACITIES = [everything * share // 100 for share in range(15, 101, 5)]
 
-
-def hits_of(policy, capacity):
-    """Hits of the counted turns."""
-    return int(revision3.replay(turns, policy, capacity, WARM_UP).hits[WARM_UP:].sum())
-
-
 curves = pl.DataFrame(
     [
         {
@@ -243,15 +240,11 @@ rows = [
     )
     for gib in ledger.swept(f"{STUDY}.<gib>.lru.hit", "gib")
 ]
-label = ledger[f"{STUDY}.{ledger.swept(f'{STUDY}.<gib>.lru.hit', 'gib')[0]}.lru.hit"].label
-print(
-    plain(
-        Table(
-            ["HBM", "LRU", "EMA 0.15", "optimum", "regret of EMA 0.15"],
-            rows,
-            title=f"{label}; ledger: {checkout.numbers.said}",
-        )
-    )
+label = ledger[f"{STUDY}.32.lru.hit"].label
+show.table(
+    ["HBM", "LRU", "EMA 0.15", "optimum", "regret of EMA 0.15"],
+    rows,
+    f"{label}; block hit rates of e1 in Revision 3; ledger: {checkout.numbers.said}",
 )
 
 # %% [markdown]

@@ -17,17 +17,13 @@
 # Whatever a planted defect gives is no result. It is shown so that the check can be seen at work.
 
 # %%
-from IPython.display import Markdown
-
-from kvtier.evidence.labels import SIMULATION_CAVEAT
 from kvtier.publish.ledger import Ledger
+from kvtier.publish.notebooks import show
 from kvtier.queries.checkout import Checkout
-from kvtier.terminal import Table, plain
 
 checkout = Checkout.around(".")
 ledger = Ledger(checkout.numbers.path, checkout.numbers.by_name)
-print("ledger:", checkout.numbers.said)
-Markdown(f"*{SIMULATION_CAVEAT}*")
+show.caveat()
 
 # %% [markdown]
 # What an audit finds is a `Finding`: how many cases it looked at, and how many broke the rule.
@@ -70,15 +66,18 @@ old = revision1.Cache("ema", ALPHA, 2)
 new = revision2.Hbm(ema(ALPHA), 2)
 for block, turn in READS:
     entries = sorted(old.queue)
-    victims = {"Revision 1": old.admit(block, turn), "Revision 2": new.admit(block, turn)}
+    gone = {"Revision 1": old.admit(block, turn), "Revision 2": new.admit(block, turn)}
 
 rows = [
-    (block, f"{entry:.4f}", f"{entry * (1 - ALPHA) ** (turn - touched):.6f}")
-    for entry, block in entries
-    for touched in [dict(READS)[block]]
+    (other, f"{entry:.4f}", f"{entry * (1 - ALPHA) ** (turn - dict(READS)[other]):.6f}")
+    for entry, other in entries
 ]
-print(plain(Table(["block", "entry in the heap", f"score in turn {turn}"], rows)))
-print("\nvictims:", victims)
+show.table(
+    ["block", "entry in the heap", "score by now"],
+    rows,
+    f"Turn {turn}, as block {block} comes in. "
+    + "; ".join(f"{revision} evicts block {victim}" for revision, (victim,) in gone.items()),
+)
 
 # %% [markdown]
 # Both entries are equal and the tie goes to the lower number, while the scores of that turn are far
@@ -100,11 +99,12 @@ workload = generate(
     "zipf", settings["seed"], Shape(settings["sessions"], settings["turns"]), growing=False
 )
 found, _ = victims.audit(1, ema(0.15), workload, settings["hbm_gib"])
-print(
-    f"{found.subject}: {found.failed:,} of {found.checked:,} victims were not of the smallest score"
-)
-print(f"in the ledger: {recorded.text} ({recorded.label})")
 assert found.failed == int(recorded.value)
+show.table(
+    ["", "evictions", "victims that were not of the smallest score"],
+    [(f"{found.subject}, here", found.checked, found.failed), ("in the ledger", "", recorded.text)],
+    str(recorded.label),
+)
 
 # %% [markdown]
 # Nearly every victim is wrong. Revision 1 is retained on purpose, so its finding does not have to
@@ -137,13 +137,13 @@ from kvtier.simulate.policies import LRU
 from kvtier.workload.turns import Turns
 
 toy = Turns(1, np.array([2, 2]), np.array([0, 1, 1]), np.array([16, 0, 0]))
-trail = []
-counts = revision2.simulate(
-    toy, LRU, 3, 9, on_evict=lambda turn, victim: trail.append((turn, victim))
-)
-print("(turn, victim):", trail)
-print("evictions by turn:             ", counts.evictions.tolist())
-print("of them, what the turn reads:  ", counts.evictions_from_read_set.tolist())
+trail = [[], [], []]
+counts = revision2.simulate(toy, LRU, 3, 9, on_evict=lambda turn, block: trail[turn].append(block))
+rows = [
+    (turn, ", ".join(map(str, trail[turn])) or "none", int(own))
+    for turn, own in enumerate(counts.evictions_from_read_set)
+]
+show.table(["turn", "victims", "of them, what the turn reads"], rows)
 
 # %% [markdown]
 # In turn nought the session generates a block, and the shared prefix (block nought), which the same
@@ -175,7 +175,7 @@ rows = [
     for revision in (2, 3)
 ]
 label = ledger["audit.lossless.rev2.failed"].label
-print(plain(Table(["", "evictions", "from the read set"], rows, title=str(label))))
+show.table(["", "evictions", "from the read set"], rows, str(label))
 
 # %% [markdown]
 # ## A policy that cheats
@@ -208,16 +208,25 @@ honest = EdgeRun(eviction.NAMES["lru"], seed=1, hbm_gib=8)
 cheat = EdgeRun(Named(EvictsItsOwn, "LRU that evicts its own", "own"), seed=1, hbm_gib=8)
 turns = generate("zipf", 1, SHAPE)
 
-for run in (honest, cheat):
-    table = families.replay([run], SHAPE, COUNTED_FROM)
-    findings = edge_runs.audit(table, lambda row: turns)
-    print(f"{run.policy.title}:")
-    for finding in findings:
-        print(
-            f"  audit {finding.audit}: {finding.failed:,} of {finding.checked:,} failed",
-            finding.note,
-        )
-    print("  " + verdict(*findings))
+found = {
+    run.policy.title: edge_runs.audit(
+        families.replay([run], SHAPE, COUNTED_FROM), lambda row: turns
+    )
+    for run in (honest, cheat)
+}
+show.table(
+    ["policy", "audit", "looked at", "failed", "which says"],
+    [
+        (title, finding.audit, finding.checked, finding.failed, finding.note)
+        for title, findings in found.items()
+        for finding in findings
+    ],
+    "Simulated (provisional), a toy; of the second policy no result",
+)
+
+# %%
+for title, findings in found.items():
+    print(f"{title}: {verdict(*findings)}")
 
 # %% [markdown]
 # Two audits look at each run by edges: losslessness, and the optimal bound. The second needs no
@@ -245,8 +254,10 @@ for hits in (most, most + 1):
 # %%
 recorded = ledger["measured.gb10.bugs.shared_prefix_kv_gbps"]
 bus = ledger["measured.gb10.bus_gbps"]
-for one in (recorded, bus):
-    print(f"{one.text:>12}  {one.label}: {one.definition}")
+show.table(
+    ["", "label", "definition"],
+    [(one.text, one.label, one.definition) for one in (recorded, bus)],
+)
 
 # %% [markdown]
 # Planted on the retained grid of batches and contexts: step times as they would be if the sequences
@@ -313,7 +324,7 @@ rows = [
     if found["revision"].isdigit()
 ]
 title = str(ledger["audit.optimum.rev3.checked"].label)
-print(plain(Table(["audit", "of", "looked at", "failed"], rows, title=title)))
+show.table(["audit", "of", "looked at", "failed"], rows, title)
 
 # %% [markdown]
 # ## Exercises

@@ -18,11 +18,9 @@
 # they stand. Nothing is measured.
 
 # %%
-from IPython.display import Markdown
+from kvtier.publish.notebooks import show
 
-from kvtier.evidence.labels import SIMULATION_CAVEAT
-
-Markdown(f"*{SIMULATION_CAVEAT}*")
+show.caveat()
 
 # %% [markdown]
 # ## The model
@@ -35,27 +33,21 @@ from kvtier.analytic import quantities
 from kvtier.analytic.catalogue import Catalogue
 from kvtier.analytic.footprint import Footprint, kinds
 from kvtier.analytic.kv_formats import FORMATS
-from kvtier.terminal import Fields, Table, plain
 
 model = Catalogue().find("llama-3.1-8b")
 footprint = Footprint(model, FORMATS["bf16"])
 BLOCK_TOKENS, CONTEXT_TOKENS = 16, 32 * 1024
 
-print(
-    plain(
-        Fields(
-            [
-                ("model", f"{model.model}, {kinds(model)}"),
-                ("source", f"{model.source} ({model.label})"),
-                ("KV of a token", quantities.said(footprint.bytes_per_token)),
-                ("KV of a block", quantities.said(footprint.block_bytes(BLOCK_TOKENS))),
-                (
-                    f"KV of {CONTEXT_TOKENS:,} tokens",
-                    quantities.said(footprint.sequence_bytes(CONTEXT_TOKENS)),
-                ),
-            ]
-        )
-    )
+show.fields(
+    {
+        "model": f"{model.model}, {kinds(model)}",
+        "source": f"{model.source} ({model.label})",
+        "KV of a token": quantities.said(footprint.bytes_per_token),
+        "KV of a block": quantities.said(footprint.block_bytes(BLOCK_TOKENS)),
+        f"KV of {CONTEXT_TOKENS:,} tokens": quantities.said(
+            footprint.sequence_bytes(CONTEXT_TOKENS)
+        ),
+    }
 )
 
 # %% [markdown]
@@ -72,10 +64,14 @@ by_hand = 2 * group.layers * group.kv_heads * group.head_dim * FORMATS["bf16"].v
 checkout = Checkout.around(".")
 ledger = Ledger(checkout.numbers.path, checkout.numbers.by_name)
 recorded = ledger["analytic.size.llama3_1_8b.bytes_per_token"]
-shape = f"{group.layers} layers · {group.kv_heads} heads · {group.head_dim} elements"
-print(f"keys and values · {shape} · bytes of an element: {by_hand:,} B")
-print(f"in the ledger: {recorded.text} ({recorded.label})")
 assert by_hand == footprint.bytes_per_token == recorded.value
+show.fields(
+    {
+        "layers, heads, elements": f"{group.layers} · {group.kv_heads} · {group.head_dim}",
+        "by hand": f"{by_hand:,} B",
+        "in the ledger": f"{recorded.text} ({recorded.label})",
+    }
+)
 
 # %% [markdown]
 # ## What a device leaves for it
@@ -91,18 +87,14 @@ weight_bytes, weights_from = models.weights(model, None)
 fitted = devices.fit(
     footprint, device.memory_bytes, weight_bytes, CONTEXT_TOKENS, block_tokens=BLOCK_TOKENS
 )
-print(
-    plain(
-        Fields(
-            [
-                ("device", f"{device.name}: {device.source}"),
-                ("weights", f"{quantities.in_unit(weight_bytes, 'GiB')} ({weights_from})"),
-                ("left for KV", quantities.in_unit(fitted.kv_bytes, "GiB")),
-                ("blocks", f"{fitted.blocks:,}"),
-                (f"sequences of {CONTEXT_TOKENS:,} tokens", str(fitted.sequences)),
-            ]
-        )
-    )
+show.fields(
+    {
+        "device": f"{device.name}: {device.source}",
+        "weights": f"{quantities.in_unit(weight_bytes, 'GiB')} ({weights_from})",
+        "left for KV": quantities.in_unit(fitted.kv_bytes, "GiB"),
+        "blocks": f"{fitted.blocks:,}",
+        f"sequences of {CONTEXT_TOKENS:,} tokens": fitted.sequences,
+    }
 )
 
 # %% [markdown]
@@ -156,24 +148,13 @@ print(json.dumps(lines[1]))
 from kvtier.workload import traces
 
 trace = traces.load(file)
-print(
-    plain(
-        Fields(
-            [
-                ("requests", f"{trace.requests:,} over {trace.time_us[-1] / 1e6:,.0f} s"),
-                (
-                    "blocks read",
-                    f"{trace.block_accesses:,}, of them {trace.unique_blocks:,} different",
-                ),
-                (
-                    "KV of all different blocks",
-                    quantities.in_unit(
-                        trace.unique_blocks * footprint.block_bytes(BLOCK_TOKENS), "GiB"
-                    ),
-                ),
-            ]
-        )
-    )
+all_bytes = trace.unique_blocks * footprint.block_bytes(BLOCK_TOKENS)
+show.fields(
+    {
+        "requests": f"{trace.requests:,} over {trace.time_us[-1] / 1e6:,.0f} s",
+        "blocks read": f"{trace.block_accesses:,}, of them {trace.unique_blocks:,} different",
+        "KV of all different blocks": quantities.in_unit(all_bytes, "GiB"),
+    }
 )
 
 # %% [markdown]
@@ -282,9 +263,7 @@ title = (
     f"Simulated (provisional); LRU, HBM {HBM_WITH_TIER_GIB} GiB, CXL {TIER_GIB} GiB at "
     f"{ASSUMED_GBPS:g} GB/s and prefill at {ASSUMED_PREFILL_TPS:,.0f} tokens/s, all assumed"
 )
-print(
-    plain(Table(["", "hit in HBM", "in CXL", "computed again", "mean stall"], found, title=title))
-)
+show.table(["", "hit in HBM", "in CXL", "computed again", "mean stall"], found, title)
 
 # %% [markdown]
 # The mean stall includes tokens that are new in each request, which no tier can have.
@@ -326,7 +305,7 @@ title = (
     f"and a link of {ASSUMED_GBPS:g} GB/s, all assumed; no queueing"
 )
 heads = ["tokens", "KV", "compute again", "load on the link", "loading wins above"]
-print(plain(Table(heads, rows, frozenset(heads), title)))
+show.table(heads, rows, title)
 
 # %% [markdown]
 # Attention grows with the square of the context and its KV does not, so the longest prompts are the

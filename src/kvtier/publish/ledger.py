@@ -18,6 +18,11 @@ MINUS = "−"
 FIELDS = ("value", "display", "unit", "label", "status", "definition", "rule", "params", "uncertainty")
 
 
+def _with_minus(display: str) -> str:
+    """A display with a real minus; what rounds to zero has none."""
+    return display.replace("-", MINUS, 1) if display.strip("-0.") else display.removeprefix("-")
+
+
 @dataclass(frozen=True)
 class Quote:
     """One number of the ledger, as it may be printed.
@@ -61,7 +66,7 @@ class Quote:
     @property
     def bare(self) -> str:
         """Display without unit, with a real minus."""
-        return self.display.replace("-", MINUS, 1)
+        return _with_minus(self.display)
 
     @property
     def text(self) -> str:
@@ -76,7 +81,7 @@ class Quote:
     def rounded(self, value: float) -> str:
         """Another value in the same unit, with the decimals of the display."""
         _, _, decimals = self.display.partition(".")
-        return f"{value:,.{len(decimals)}f}".replace("-", MINUS, 1)
+        return _with_minus(f"{value:,.{len(decimals)}f}")
 
     @property
     def interval(self) -> str | None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from kvtier.errors import InputError
+from kvtier.evidence.arithmetic import Values, evaluate
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.lint import bare_numbers
 from kvtier.evidence.retractions import RETRACTION_WORDS, Retraction, is_withdrawn, reprinted
-from kvtier.publish.ledger import Ledger
+from kvtier.publish.ledger import Ledger, Quote
 from kvtier.publish.verdicts import Claims
 
 PUBLISHED_WORDS = ("published", "claim", *RETRACTION_WORDS)
@@ -30,6 +31,8 @@ PRIVATE = ("aside", "badge", "bound", "classes-in", "data", "marked", "missing",
 
 RESERVED = re.compile(rf"(?<![\w-])(?:metadata|json|read|yaml|toml|csv|xml|cbor|eval|plugin|query|{'|'.join(PRIVATE)})\s*\(|\bsys\.")
 """Calls that only ``paper/style.typ`` may make."""
+
+SWALLOWED = re.compile(r"[)\]];")
 
 IMPORTS = re.compile(r"#(?:import|include)\b[^\n(]*(?:\([^)]*\))?")
 TAKEN = re.compile(r'#import "style\.typ": \(?(?P<names>[\w,\s-]+)\)?')
@@ -50,7 +53,7 @@ class Passage:
     typed : str
         The same, with :data:`BOUND` for each bound value.
     quoted : list of dict
-        Bound values: ``what`` (``num``, ``withdrawn``, ``claim``, ``figure``, ...) and ``key``.
+        Bound values: ``what`` (``num``, ``withdrawn``, ``claim``, ``figure``, ``condition``, ...) and ``key``.
     """
 
     section: int
@@ -116,15 +119,16 @@ def check(
     Raises
     ------
     InputError
-        Naming the source, and the key or the heading: for an unknown key, a number that does not stand, one without the uncertainty that is
-        asked for, a simulated one in a section without the standing caveat, a retracted value outside a passage on retractions, a published
-        one outside a passage on claims, a typed number.
+        Naming the source, and the key or the heading: for a condition that does not hold, an unknown key, a number that does not stand, one
+        without the uncertainty that is asked for, a simulated one in a section without the standing caveat, a retracted value outside a
+        passage on retractions, a published one outside a passage on claims, a typed number.
     """
     found = passages(items)
     caveats = {passage.section for passage in found if any(quote["what"] == "caveat" for quote in passage.quoted)}
+    values = claims.values()
     for passage in found:
         for quote in passage.quoted:
-            for at, seen, expected in _faults(quote, passage, ledger, claims, caveats):
+            for at, seen, expected in _faults(quote, passage, ledger, claims, values, caveats):
                 raise InputError(_place(source, quote), at, seen, expected)
         for _, number in bare_numbers(passage.typed, allowed):
             raise InputError(source, passage.heading, f"the bare number {number}", "num() of a key, or an allowed pattern with its reason")
@@ -137,44 +141,55 @@ def check(
 def _place(source: str | Path, quote: Mapping[str, Any]) -> str:
     """The source, with the line where the key is written out, if it is."""
     lines = Path(source).read_text(encoding="utf-8").splitlines() if Path(source).is_file() else []
-    line = next((number for number, text in enumerate(lines, 1) if f'"{quote["key"]}"' in text), None)
+    line = next((number for number, text in enumerate(lines, 1) if f'"{quote["key"]}"' in text or f"`{quote['key']}`" in text), None)
     return f"{source}, line {line}" if line else str(source)
 
 
+Fault = tuple[str, object, str]
+"""Field, what was found and what was expected."""
+
+
+def _says(heading: str, words: Sequence[str]) -> bool:
+    return any(word in heading.lower() for word in words)
+
+
 def _faults(
-    quote: Mapping[str, Any], passage: Passage, ledger: Ledger, claims: Claims, caveats: set[int]
-) -> Iterator[tuple[str, object, str]]:
-    """Field, what was found and what was expected, of each thing wrong with a bound value."""
-    what, key, heading = quote["what"], quote["key"], passage.heading.lower()
-    label = None
-    if what in ("num", "withdrawn"):
-        if key not in ledger:
-            yield key, "no such key", "a key of the ledger"
-            return
-        number, label = ledger[key], ledger[key].label
-        if what == "num" and number.status in (Status.RETRACTED, Status.WITHDRAWN):
-            yield key, f"a number that is {number.status}", "one that is not"
-        if what == "withdrawn" and not is_withdrawn(number.status):
-            yield key, f"a number that is {number.status}", "a withdrawn one, or num()"
-        if quote.get("form") in ("interval", "plus_minus") and number.interval is None:
-            yield key, "no uncertainty", "a number that has one"
-    elif what == "claim":
-        if key not in claims:
-            yield key, "no such claim", "the id of a published claim"
-            return
-        label = Label(claims[key]["label"])
-        if not claims.withdrawn(key) and not any(word in heading for word in PUBLISHED_WORDS):
-            yield passage.heading, "published values", f"a heading with one of {', '.join(PUBLISHED_WORDS)}"
-    elif quote.get("missing"):
-        yield key, f"no such {what}", f"a {what} of this build"
+    quote: Mapping[str, Any], passage: Passage, ledger: Ledger, claims: Claims, values: Values, caveats: set[int]
+) -> Iterator[Fault]:
+    """What is wrong with a bound value where it stands."""
+    what, key = quote["what"], quote["key"]
+    unknown = {"num": key not in ledger, "withdrawn": key not in ledger, "claim": key not in claims}.get(what, quote.get("missing", False))
+    if unknown:
+        yield key, f"no such {'key' if what in ('num', 'withdrawn') else what}", "one of this build"
         return
-    elif what == "figure":
-        label = Label(quote["label"])
-    retracted = what == "withdrawn" or (what == "claim" and claims.withdrawn(key))
-    if retracted and not any(word in heading for word in RETRACTION_WORDS):
+    label, retracted = None, False
+    match what:
+        case "condition":
+            if evaluate(key, values, f"condition under {passage.heading!r}") is not True:
+                yield passage.heading, f"{key}, which is not so", "a sentence that its condition bears out"
+        case "num" | "withdrawn":
+            label, retracted = ledger[key].label, what == "withdrawn"
+            yield from _number_faults(ledger[key], what, quote["form"])
+        case "claim":
+            label, retracted = Label(claims[key]["label"]), claims.withdrawn(key)
+            if not retracted and not _says(passage.heading, PUBLISHED_WORDS):
+                yield passage.heading, "published values", f"a heading with one of {', '.join(PUBLISHED_WORDS)}"
+        case "figure":
+            label = Label(quote["label"])
+    if retracted and not _says(passage.heading, RETRACTION_WORDS):
         yield passage.heading, "retracted values", f"a heading with one of {', '.join(RETRACTION_WORDS)}"
     if label is Label.SIMULATED and passage.section not in caveats:
         yield passage.heading, f"simulated numbers ({key}) without the standing caveat", "caveat() in the same section"
+
+
+def _number_faults(number: Quote, what: str, form: str) -> Iterator[Fault]:
+    """What is wrong with a number in itself: its status, or an uncertainty that it does not have."""
+    if what == "num" and number.status in (Status.RETRACTED, Status.WITHDRAWN):
+        yield number.key, f"a number that is {number.status}", "one that is not"
+    if what == "withdrawn" and not is_withdrawn(number.status):
+        yield number.key, f"a number that is {number.status}", "a withdrawn one, or num()"
+    if form in ("interval", "plus_minus") and number.interval is None:
+        yield number.key, "no uncertainty", "a number that has one"
 
 
 def check_source(path: str | Path) -> None:
@@ -193,6 +208,9 @@ def check_source(path: str | Path) -> None:
 
     if match := RESERVED.search(text):
         raise refuse(match.start(), match[0].strip())
+    if match := SWALLOWED.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise InputError(path, f"line {line}", "a semicolon after a call, which Typst does not print", r"\;")
     for match in IMPORTS.finditer(text):
         taken = TAKEN.fullmatch(match[0].strip())
         names = re.findall(r"[\w-]+", taken["names"]) if taken else [match[0].strip()]

@@ -75,7 +75,12 @@ def _told(manuscript: Manuscript, error: RuntimeError, root: Path) -> InputError
 
 def queried(compiler: typst.Compiler, label: str) -> list[Any]:
     """Values of the metadata that carry a label, in reading order."""
-    return json.loads(compiler.query(f"<{label}>", field="value"))
+    try:
+        return json.loads(compiler.query(f"<{label}>", field="value"))
+    except RuntimeError:
+        # A query does not say where the source is at fault; compiling does.
+        compiler.compile(format="pdf")
+        raise
 
 
 def render(manuscript: Manuscript, ledger: Ledger, sources: Sources, printable: Mapping[str, Any], allowed: Mapping[str, str]) -> bytes:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from kvtier.errors import InputError
-from kvtier.evidence.claims import MEANING as VERDICT_MEANING
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
 from kvtier.evidence.retractions import is_withdrawn
 from kvtier.files import read_json
@@ -57,13 +56,12 @@ def claim(claims: Claims, name: str) -> dict[str, Any]:
 
 
 def _verdicts(claims: Claims) -> list[dict[str, Any]]:
-    """Each verdict with its meaning and how many claims have it, by document and in all."""
+    """Each verdict and how many claims have it, by document and in all."""
     documents = claims.document_names()
     found = [(record["verdict"], record["document"]) for record in claims.records.values()]
     return [
         {
             "verdict": str(verdict),
-            "means": VERDICT_MEANING[verdict],
             "counts": [f"{found.count((verdict, document)):,}" for document in documents],
             "all": f"{sum(one == verdict for one, _ in found):,}",
         }
@@ -128,7 +126,12 @@ def printable(ledger: Ledger, sources: Sources, figures: Mapping[str, Mapping[st
         "claims": {name: claim(claims, name) for name in claims.records},
         "verdicts": _verdicts(claims),
         "documents": [claims.document_title(name) for name in claims.document_names()],
-        "counts": {"claims": f"{len(claims.records):,}", "findings": f"{len(sources.findings):,}", "numbers": f"{len(ledger):,}"},
+        "counts": {
+            "claims": f"{len(claims.records):,}",
+            "findings": f"{len(sources.findings):,}",
+            "numbers": f"{len(ledger):,}",
+            "results": f"{len(sources.survivals):,}",
+        },
         "fates": {result.id: {"result": result.result, "fate": str(fate)} for result, fate in sources.survivals},
         "figures": {name: dict(figure) for name, figure in figures.items()},
         "labels": [_look(label) for label in Label],
