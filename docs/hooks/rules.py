@@ -35,15 +35,21 @@ def _cell(words: str) -> str:
     return re.sub(r"(?<![\w`/])((?:[\w.-]+/)*[\w-]+\.(?:json|md|html|yaml|csv|svg|pdf))(?![\w/`])", r"`\1`", words).replace("|", r"\|")
 
 
+def _by(rule: str, script: str) -> str:
+    """The script, where it has another name than the rule."""
+    return f" By `{script}`." if script and script != f"{rule}.py" else ""
+
+
 def page(root: Path) -> str:
     """Stages in the order of the Snakefile, each with its rules."""
     lines = []
-    for name in INCLUDE.findall((root / "Snakefile").read_text(encoding="utf-8")):
-        about, found = stage(root / f"workflow/rules/{name}.smk")
+    included = INCLUDE.findall((root / "Snakefile").read_text(encoding="utf-8"))
+    for name, path in [("Targets", "Snakefile"), *((name, f"workflow/rules/{name}.smk") for name in included)]:
+        about, found = stage(root / path)
         if not found:
             continue
-        lines += ["", f"## {name}", "", _cell(about), "", "| rule | what it makes | script |", "|---|---|---|"]
-        lines += [f"| `{rule}` | {_cell(said)} | {f'`{script}`' if script else ''} |" for rule, said, script in found]
+        lines += ["", f"## {name}", "", _cell(about), "", "| rule | what it makes |", "|---|---|"]
+        lines += [f"| `{rule}` | {_cell(said)}{_by(rule, script)} |" for rule, said, script in found]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,17 +22,22 @@ PAGES = [path for path in sorted((ROOT / "docs").rglob("*.md")) if blocks(path)]
 
 
 def run(script, folder):
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "src")}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder / "src")}
     return subprocess.run(["bash", "-euc", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """What a fresh clone has, without results."""
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """What a fresh clone has, without results. Copied: the workflow takes no file for its own that lies elsewhere."""
+    folder = tmp_path_factory.mktemp("clone") / "kvtier"
+    folder.mkdir()
     for part in PARTS:
-        if (ROOT / part).exists():
-            (tmp_path / part).symlink_to(ROOT / part)
-    return tmp_path
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, symlinks=True)
+        elif (ROOT / part).is_file():
+            shutil.copy2(ROOT / part, folder / part)
+    return folder
 
 
 def test_pages_have_blocks():

@@ -73,9 +73,8 @@ def test_a_setting_without_its_meaning_is_refused(hook, configuration, old, new,
 
 def test_every_rule_is_described(hook):
     page = hook("rules").page(ROOT)
-    written = [
-        name for path in (ROOT / "workflow/rules").glob("*.smk") for name in re.findall(r"^rule (\w+):", path.read_text(), re.MULTILINE)
-    ]
+    files = [ROOT / "Snakefile", *(ROOT / "workflow/rules").glob("*.smk")]
+    written = [name for path in files for name in re.findall(r"^rule (\w+):", path.read_text(), re.MULTILINE)]
     assert len(written) > 60
     assert [name for name in written if f"| `{name}` |" not in page] == []
 

@@ -1,5 +1,6 @@
 """Values on pages of the documentation: by key, with their class, never one that may not stand."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,5 @@ def test_the_pages_hold_against_the_published_ledger(allowed):
 
 def test_each_allowed_pattern_is_needed(allowed):
     texts = "\n".join(Path(page).read_text(encoding="utf-8") for page in PAGES)
-    import re
-
     for pattern in read_yaml(ROOT / "data/published/allowed_in_docs.yaml"):
         assert re.search(pattern, texts), pattern
