@@ -19,6 +19,16 @@ def test_what_is_asked_twice_is_measured_once():
     assert measure.counts(None, None, "2,1,2") == (2, 1)
 
 
+@pytest.mark.parametrize("text", ["0", "1KB?", "KiB", "-1", "", "1MiB,", "nan"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(click.BadParameter, match="is no size"):
+        measure.sizes(None, None, text)
+
+
+def test_a_size_may_have_no_unit():
+    assert measure.sizes(None, None, "4096, 4 KiB,1 kB") == (4096, 1000)
+
+
 @pytest.mark.parametrize("option", ["bus", "accelerator-bus"])
 @pytest.mark.parametrize("value", ["nan", "inf"])
 def test_a_bus_that_bounds_nothing_is_refused(option, value):

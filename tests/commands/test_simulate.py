@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from kvtier.analytic import quantities
+from kvtier.analytic.breakeven import ASSUMED_FLOP_PER_S, ASSUMED_MFU, ASSUMED_PEAK
 from kvtier.cli import main
 from kvtier.simulate.eviction import NAMES
 from kvtier.workload.traces import samples
@@ -143,6 +145,13 @@ def test_a_slower_tier_stalls_longer(files):
         answer(*words, "--tier", f"t:unlimited:{link}")["rows"][0]["stall_ms_mean"] for link in ("64 GB/s", "6.4", "64 GB/s:setup 9 us")
     )
     assert fast < setup < slow
+
+
+def test_compute_is_assumed_as_in_the_study(files):
+    """One assumption: where nothing is said, and in the study's own run on a trace."""
+    found = answer(files["mooncake"], *SMALL, "--policy", "lru")
+    assert found["prefill"].startswith(f"{ASSUMED_FLOP_PER_S / 1e12:g} TFLOP/s effective, assumed")
+    assert float(quantities.amount(ASSUMED_PEAK, "peak", "") * quantities.amount(ASSUMED_MFU, "mfu", "")) == ASSUMED_FLOP_PER_S
 
 
 def test_an_unstable_queue_is_said(files):

@@ -21,6 +21,15 @@ def test_zero_has_no_sign(records):
     assert Ledger("numbers.json", records)["sim.rev2.e2.best_margin"].signed == "0.00 points"
 
 
+def test_what_rounds_to_zero_has_no_sign(records):
+    ends = {"interval_low": -0.0649, "interval_high": -0.0001, "interval_level": 0.95}
+    records["sim.rev2.e2.best_margin"] |= {"value": -0.0003, "display": "-0.00", "uncertainty": ends}
+    records["sim.rev2.e2.lru.hit"] |= {"value": -1000.5, "display": "-1,000.50"}
+    quote = Ledger("numbers.json", records)["sim.rev2.e2.best_margin"]
+    assert (quote.bare, quote.signed, quote.interval) == ("0.00", "0.00 points", "[−0.06, 0.00] points")
+    assert Ledger("numbers.json", records)["sim.rev2.e2.lru.hit"].bare == "−1,000.50"
+
+
 def test_intervals_have_the_decimals_of_the_display(ledger):
     assert ledger["measured.gb10.vllm_loo_16x16384.slope"].interval == "± 1.20 ms/GiB"
     assert ledger["sim.rev2.e1.8.lru.hit"].interval == "10.00 to 11.00 %"

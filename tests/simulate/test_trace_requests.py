@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kvtier.simulate import eviction, requests
+from kvtier.simulate import eviction, path_blocks, requests
 from kvtier.simulate.policies import Policy
 from kvtier.workload.turns import Turns
 
@@ -41,7 +41,7 @@ class OneBlockEdges:
 @pytest.fixture(scope="module")
 def paths(public_trace):
     trace = public_trace("conversation")
-    return [trace.block_numbers(request).tolist() for request in range(trace.requests)]
+    return [path_blocks.block_numbers(trace, request) for request in range(trace.requests)]
 
 
 def rates(cache, paths):

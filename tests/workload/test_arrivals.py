@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kvtier.workload.arrivals import compose, spread
+from kvtier.workload.arrivals import compose, spread, tick_us
 from kvtier.workload.paths import Builder
 
 
@@ -71,3 +71,19 @@ def test_order_inside_a_tick_may_be_random_too(ticking):
     assert moved.last_edge.tolist() != ticking.last_edge.tolist()
     for first in range(0, 120, 30):
         assert sorted(moved.last_edge[first : first + 30].tolist()) == list(range(first, first + 30))
+
+
+@pytest.mark.parametrize(
+    ("times_us", "expected"),
+    [
+        ([0, 0, 3_000_000, 6_000_000, 6_000_000], 3_000_000),
+        ([0, 3_000_000, 6_000_000], 0),
+        ([0, 0, 400_000, 3_000_000], 0),
+        ([0, 0], 0),
+    ],
+)
+def test_a_clock_is_coarse_where_requests_share_far_ticks(times_us, expected):
+    builder = Builder("test", 16)
+    for number, time_us in enumerate(times_us):
+        builder.add(str(number), time_us, 16, 1, [(0, 1)])
+    assert tick_us(builder.trace()) == expected

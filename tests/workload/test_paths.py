@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvtier.errors import InputError
+from kvtier.simulate import path_blocks
 from kvtier.workload.paths import Builder, runs_of
 
 BLOCK_TOKENS = 4
@@ -63,7 +64,7 @@ def test_edges_and_blocks_are_numbered_as_they_are_first_read(paths):
     assert all(trace.parent < np.arange(trace.edges))
     edges = [edge for number in range(len(paths)) for edge in trace.path(number).tolist()]
     assert list(dict.fromkeys(edges)) == list(range(trace.edges))
-    blocks = [block for number in range(len(paths)) for block in trace.block_numbers(number).tolist()]
+    blocks = [block for number in range(len(paths)) for block in path_blocks.block_numbers(trace, number)]
     assert list(dict.fromkeys(blocks)) == list(range(trace.unique_blocks))
 
 

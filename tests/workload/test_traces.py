@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from kvtier.errors import InputError
+from kvtier.simulate import path_blocks
 from kvtier.workload import traces
 from kvtier.workload.traces import records, samples
 
@@ -40,7 +41,7 @@ def test_samples_are_the_same_requests_in_each_format(sample_paths):
         assert trace.input_tokens.tolist() == [one.input_tokens for one in requests]
         assert trace.output_tokens.tolist() == [one.output_tokens for one in requests]
         # Chained identities in order of appearance are what blocks are numbered by.
-        assert [trace.block_numbers(number).tolist() for number in range(trace.requests)] == [one.blocks for one in requests]
+        assert [path_blocks.block_numbers(trace, number) for number in range(trace.requests)] == [one.blocks for one in requests]
         assert trace.parent.tolist() == loaded["mooncake"].parent.tolist()
     assert loaded["mooncake"].session.tolist() == [-1] * len(requests)
     assert loaded["parquet"].session.tolist() == loaded["generic"].session.tolist() == [one.session for one in requests]

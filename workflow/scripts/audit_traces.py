@@ -10,9 +10,12 @@ from kvtier.audit import findings, traces
 from kvtier.audit.findings import FINDINGS, Finding
 from kvtier.audit.traces import RATES, Rate
 from kvtier.jobs import reporting
-from kvtier.workload import retrieve
+from kvtier.workload import arrivals, retrieve
 from kvtier.workload.paths import Trace
 from kvtier.workload.traces import load
+
+CAPACITY_TOKENS, ORDERS = 2**20, (1, 2, 3)
+"""A cache in which order may matter, and seeds of the orders that are tried."""
 
 
 def audit(some: Iterable[Trace]) -> tuple[list[Finding], list[Rate]]:
@@ -25,6 +28,9 @@ def audit(some: Iterable[Trace]) -> tuple[list[Finding], list[Rate]]:
         starts = (0,) if trace.by_session else (0, -(-trace.requests // 2))
         rates += [traces.ceiling(trace, unit, start) for unit in ("blocks", "tokens") for start in starts]
         rates.append(traces.commonest_block(trace)[1])
+        if not trace.by_session and (tick_us := arrivals.tick_us(trace)):
+            # What the coarse clock leaves open: the hits of other orders inside its ticks.
+            rates += traces.orders_in_ticks(trace, tick_us, CAPACITY_TOKENS // trace.block_tokens, ORDERS)
     return found, rates
 
 

@@ -10,6 +10,14 @@ from kvtier.analytic.layouts import Kind, Layout
 from kvtier.errors import InputError
 from kvtier.units import GB
 
+ASSUMED_PEAK, ASSUMED_MFU = "500T", "0.5"
+"""Of a server where nothing is said: a peak [FLOP/s] and the share of it that prefill reaches, as :mod:`kvtier.analytic.quantities` reads
+them."""
+
+ASSUMED_FLOP_PER_S = 250e12
+"""Their product: what the study's run on a trace assumes of a server, and what ``kvtier simulate`` starts from (SPEC §2, the highest of
+three shares). The cost models of the published simulators have half of it (SPEC §4)."""
+
 
 def attention_flop(layout: Layout, context_tokens: int) -> int:
     """Causal attention over a prompt, in all layers [FLOP].

@@ -98,16 +98,17 @@ def sizes(_context: click.Context, _parameter: click.Parameter, value: str | Non
     click.BadParameter
         For anything else.
     """
+    from kvtier.analytic.quantities import size_bytes
+
     if value is None:
         return None
-    units = {"": 1, "B": 1, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
     found = []
     for word in value.split(","):
-        digits = word.strip().rstrip("KMGiBkmgb ")
-        unit = word.strip()[len(digits) :].strip().upper()
-        if not digits.isdecimal() or unit not in units or int(digits) < 1:
-            raise click.BadParameter(f"{word!r} is no size; sizes are such as 64KiB, 1MiB, 4096")
-        found.append(int(digits) * units[unit])
+        plain = word.strip()
+        try:
+            found.append(size_bytes(f"{plain} B" if plain.isdecimal() else plain, "sizes"))
+        except InputError:
+            raise click.BadParameter(f"{word!r} is no size; sizes are such as 64KiB, 1MiB, 4096") from None
     return tuple(dict.fromkeys(found))
 
 

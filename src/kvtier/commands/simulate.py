@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kvtier.analytic.breakeven import ASSUMED_MFU, ASSUMED_PEAK
 from kvtier.commands.answer import INTERRUPTED, as_json, show, show_json
 from kvtier.errors import InputError
 
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 SYNTHETIC = ("zipf", "scan", "loop")
 
-FLOPS, MFU = "500T", "0.25"
-"""Assumed where nothing is said: 125 TFLOP/s effective (SPEC §4)."""
-
 DEFAULT_POLICIES = "lru,lfu,ema0.05,s3fifo"
 
 READ_BYTES_PER_S = 3e6
@@ -43,9 +41,6 @@ TAKEN = ("hbm", "computed")
 
 LARGEST_SUM = 2.0**62
 """Of lengths: less than what an integer of 64 bits holds."""
-
-COARSE_US = 500_000
-"""Shortest step of a clock from which on requests of one time are taken to have come apart [µs]."""
 
 
 @click.command()
@@ -65,8 +60,8 @@ COARSE_US = 500_000
     "--servers", type=click.IntRange(1, MOST_SERVERS), default=1, show_default=True, help="Requests that are in prefill at one time."
 )
 @click.option("--prefill-tps", help="Prefill rate [tokens/s], as measured.")
-@click.option("--flops", help=f"Peak of a server [FLOP/s], such as 989T.  [default: {FLOPS}, assumed]")
-@click.option("--mfu", help=f"Share of the peak that prefill reaches.  [default: {MFU}, assumed]")
+@click.option("--flops", help=f"Peak of a server [FLOP/s], such as 989T.  [default: {ASSUMED_PEAK}, assumed]")
+@click.option("--mfu", help=f"Share of the peak that prefill reaches.  [default: {ASSUMED_MFU}, assumed]")
 @click.option(
     "--users", type=click.IntRange(1, MOST_USERS), default=24, show_default=True, help="Who play the sessions of an agentic trace."
 )
@@ -285,8 +280,8 @@ def _prefill(layout: Layout, prefill_tps: str | None, flops: str | None, mfu: st
     if prefill_tps is not None:
         rate = float(amount(prefill_tps, "--prefill-tps", "a rate above 0 [tokens/s]"))
         return AtRate(rate), f"{rate:,.6g} tokens/s, as stated"
-    peak = amount(flops or FLOPS, "--flops", "a peak above 0 [FLOP/s], such as 989T")
-    share = amount(mfu or MFU, "--mfu", "a share above 0 and at most 1")
+    peak = amount(flops or ASSUMED_PEAK, "--flops", "a peak above 0 [FLOP/s], such as 989T")
+    share = amount(mfu or ASSUMED_MFU, "--mfu", "a share above 0 and at most 1")
     if share > 1:
         raise InputError("--mfu", "value", float(share), "a share above 0 and at most 1")
     stated = "as stated" if flops and mfu else "assumed" if not (flops or mfu) else f"{'--mfu' if flops else '--flops'} assumed"
@@ -395,7 +390,7 @@ def _requests(path: Path | None, synthetic: str | None, asked: Asked, watching: 
     if asked.limit is not None and asked.limit < trace.requests:
         trace = trace.select(np.arange(asked.limit), trace.time_us[: asked.limit])
         about["source"] += f", first {asked.limit:,} requests"
-    tick_us = _tick_us(trace)
+    tick_us = arrivals.tick_us(trace)
     if tick_us and asked.spread:
         trace = arrivals.spread(trace, tick_us, asked.seed)
         about["source"] += f", ticks of {tick_us / 1e6:g} s spread, seed {asked.seed}"
@@ -414,15 +409,6 @@ def _require_countable(path: Path, trace: Trace) -> None:
     for field, lengths in sums.items():
         if (total := float(lengths.sum(dtype=float))) >= LARGEST_SUM:
             raise InputError(path, field, f"{total:.3g} in all", f"fewer than {LARGEST_SUM:.3g}, which can be counted")
-
-
-def _tick_us(trace: Trace) -> int:
-    """What a coarse clock ticks by, the median of its steps [µs]; 0 where the clock is fine, or no two requests share a time."""
-    import numpy as np
-
-    steps = np.diff(np.unique(trace.time_us))
-    coarse = len(steps) and len(steps) + 1 < trace.requests and steps.min() >= COARSE_US
-    return int(np.median(steps)) if coarse else 0
 
 
 def _digest(path: Path) -> str:

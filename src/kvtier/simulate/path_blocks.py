@@ -88,6 +88,12 @@ def replay(trace: Trace, eviction: Eviction, capacity_blocks: int, *, suffix_fir
     return records
 
 
+def block_numbers(trace: Trace, request: int) -> list[int]:
+    """Numbers of the blocks that a request reads (:attr:`kvtier.workload.paths.Trace.block_number`), in order."""
+    first = trace.block_number.tolist()
+    return [number for edge in trace.path(request).tolist() for number in range(first[edge], first[edge + 1])]
+
+
 def orphans(trace: Trace, resident: frozenset[Block]) -> list[Block]:
     """Resident blocks whose parent, the block before them on every path that has them, is not resident.
 

@@ -25,9 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from kvtier.simulate import lower_tiers
 from kvtier.simulate.eviction import Eviction, Gdsf, Lru, Named, Ranked, reads_of
-from kvtier.simulate.lower_tiers import Contents, Tier, TierCounts
 from kvtier.simulate.metrics import require_capacities
 from kvtier.workload.paths import Trace
 from kvtier.workload.turns import next_occurrence
@@ -473,49 +471,3 @@ def optimum(trace: Trace, capacity_blocks: int, counted_from: int = 0, events: E
     request[request < counted_from] = trace.requests
     # Edges below one whose next read is not counted may outlast it.
     return replay(trace, NextCounted(capacity_blocks, request), capacity_blocks, leaves_only=False, events=events)
-
-
-def with_tiers(trace: Trace, events: Events, tiers: Sequence[Tier]) -> TierCounts:
-    """Replay the tiers below a cache, from what it found missing and what left: :mod:`kvtier.simulate.lower_tiers` for paths.
-
-    Parameters
-    ----------
-    trace : Trace
-    events : Events
-        Of the replay above.
-    tiers : sequence of Tier
-        From the top down.
-
-    Returns
-    -------
-    TierCounts
-        By request. Hits above, fetches of all tiers and recomputed blocks add up to the blocks of the path.
-    """
-    contents = [Contents(tier) for tier in tiers]
-    fetched, demoted, written = np.zeros((3, len(tiers), trace.requests), dtype=np.int64)
-    recomputed = np.zeros(trace.requests, dtype=np.int64)
-    for request, wanted in enumerate(events.missing):
-        for index, tier in enumerate(contents):
-            wanted, found = _look_up(tier, wanted)
-            fetched[index, request] = found
-        recomputed[request] = sum(stop - first for _, first, stop in wanted)
-        for leaving in (*events.evicted[request], *events.streamed[request]):
-            passed: list[lower_tiers.Interval] = [leaving]
-            for index, tier in enumerate(contents):
-                demoted[index, request] += sum(stop - first for _, first, stop in passed)
-                new, passed = tier.put(passed)
-                written[index, request] += new
-    return TierCounts(fetched, recomputed, demoted, written)
-
-
-def _look_up(tier: Contents, wanted: list[Interval]) -> tuple[list[Interval], int]:
-    """What a tier does not have of some intervals, and how many blocks it has."""
-    rest, count = [], 0
-    for edge, first, stop in wanted:
-        found = sorted((low, high) for _, low, high in tier.overlaps(edge, first, stop))
-        count += sum(high - low for low, high in found)
-        borders = [first, *(border for part in found for border in part), stop]
-        rest += [(edge, low, high) for low, high in zip(borders[::2], borders[1::2], strict=True) if low < high]
-        if tier.tier.exclusive:
-            tier.take(edge, first, stop)
-    return rest, count

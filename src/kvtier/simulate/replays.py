@@ -145,8 +145,10 @@ def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named, e
         If the blocks that a request reads are not its hits, its fetches and what is computed.
     """
     if setting.tiers:
-        replayed, below = _with_tiers(trace, named, capacity_blocks, setting)
-        fetched, written, computed, last_fetched = below.fetched, below.written, below.computed, below.last_fetched
+        tiers = [one.tier for one in setting.tiers]
+        eviction = paths.build(named, trace, capacity_blocks)
+        replayed, below = serving.replay_with_tiers(trace, eviction, capacity_blocks, tiers, suffix_first=setting.suffix_first)
+        fetched, written, computed, fetched_tokens = below.fetched, below.written, below.computed, below.fetched_tokens
     else:
         if engine and path_engine.replays(named):
             replayed = engine.replay(named, capacity_blocks, suffix_first=setting.suffix_first)
@@ -154,7 +156,7 @@ def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named, e
             eviction = paths.build(named, trace, capacity_blocks)
             replayed = paths.replay(trace, eviction, capacity_blocks, suffix_first=setting.suffix_first)
         fetched = written = np.zeros((0, trace.requests), dtype=np.int64)
-        computed, last_fetched = trace.path_blocks - replayed.hits, np.zeros(trace.requests, dtype=bool)
+        computed, fetched_tokens = trace.path_blocks - replayed.hits, np.zeros(trace.requests, dtype=np.int64)
     require_all_blocks(trace, replayed.hits, fetched, computed)
     counted = slice(setting.counted_from, None)
 
@@ -192,21 +194,7 @@ def policy(trace: Trace, capacity_blocks: int, setting: Setting, named: Named, e
     }
     for name, part, whole in RATES:
         row[name] = percent(row[part], row[whole])
-    # The last block of a path may be partly filled.
-    partly_empty = trace.path_blocks * trace.block_tokens - trace.path_tokens
-    fetched_tokens = fetched.sum(axis=0) * trace.block_tokens - partly_empty * last_fetched
     return row | _times(trace, fetched, trace.input_tokens - replayed.hit_tokens - fetched_tokens, setting)
-
-
-def _with_tiers(trace: Trace, named: Named, capacity_blocks: int, setting: Setting) -> tuple[paths.Replayed, serving.Below]:
-    events, below = paths.Events(), serving.Below(trace, [one.tier for one in setting.tiers])
-    eviction = paths.build(named, trace, capacity_blocks)
-    cache = paths.Cache(trace, eviction, capacity_blocks, suffix_first=setting.suffix_first, events=events)
-    counts = np.empty((trace.requests, 5), dtype=np.int64)
-    for request, path in enumerate(paths.paths_of(trace)):
-        counts[request] = cache.serve(request, path)
-        below.serve(request, path, events)
-    return paths.replayed(trace, counts), below
 
 
 def require_all_blocks(trace: Trace, hits: np.ndarray, fetched: np.ndarray, computed: np.ndarray) -> None:

@@ -28,6 +28,8 @@ import numpy as np
 
 from kvtier.analytic.breakeven import prefill_flop
 from kvtier.analytic.layouts import Kind, Layout
+from kvtier.simulate import paths
+from kvtier.simulate.eviction import Eviction
 from kvtier.simulate.lower_tiers import Contents, Tier
 from kvtier.simulate.paths import Events, Interval
 from kvtier.simulate.queueing import Link
@@ -49,16 +51,26 @@ class LinkedTier:
 
 
 class Below:
-    """Tiers below a cache as it replays: :func:`kvtier.simulate.paths.with_tiers`, one request at a time.
+    """Tiers below a cache as it replays, one request at a time: the semantics of :mod:`kvtier.simulate.lower_tiers` for paths.
 
     Parameters
     ----------
     trace : Trace
     tiers : sequence of Tier
         From the top down.
+
+    Attributes
+    ----------
+    fetched, written : ndarray of int64, shape (tiers, requests)
+        Blocks read from each tier, and those passed down to it that it did not have: the only ones that move bytes.
+    computed : ndarray of int64, shape (requests,)
+        Blocks that no tier had. With the hits above and all that is fetched they are the blocks of the path.
+    last_fetched : ndarray of bool, shape (requests,)
+        Whether the last block of the path came from a tier.
     """
 
     def __init__(self, trace: Trace, tiers: Sequence[Tier]) -> None:
+        self._trace = trace
         self._contents = [Contents(tier) for tier in tiers]
         self._blocks = trace.blocks.tolist()
         count = len(tiers)
@@ -84,17 +96,59 @@ class Below:
                 new, passed = contents.put(passed)
                 self.written[index, request] += new
 
+    @property
+    def fetched_tokens(self) -> np.ndarray:
+        """Real tokens in what is fetched, shape (requests,): the last block of a path may be partly filled."""
+        trace = self._trace
+        partly_empty = trace.path_blocks * trace.block_tokens - trace.path_tokens
+        return self.fetched.sum(axis=0) * trace.block_tokens - partly_empty * self.last_fetched
+
+
+def replay_with_tiers(
+    trace: Trace, eviction: Eviction, capacity_blocks: int, tiers: Sequence[Tier], *, suffix_first: bool = True, leaves_only: bool = True
+) -> tuple[paths.Replayed, Below]:
+    """Replay a trace over tiers, which change nothing of what the cache hits.
+
+    Parameters
+    ----------
+    trace, eviction, capacity_blocks, suffix_first, leaves_only
+        As in :func:`kvtier.simulate.paths.replay`.
+    tiers : sequence of Tier
+        From the top down; there may be none.
+
+    Returns
+    -------
+    Replayed
+        Of the cache.
+    Below
+
+    Raises
+    ------
+    ValueError
+        If the capacity is negative.
+    """
+    events, below = Events(), Below(trace, tiers)
+    cache = paths.Cache(trace, eviction, capacity_blocks, suffix_first=suffix_first, leaves_only=leaves_only, events=events)
+    counts = np.empty((trace.requests, 5), dtype=np.int64)
+    for request, path in enumerate(paths.paths_of(trace)):
+        counts[request] = cache.serve(request, path)
+        below.serve(request, path, events)
+    return paths.replayed(trace, counts), below
+
 
 def _look_up(contents: Contents, wanted: Sequence[Interval]) -> tuple[list[Interval], int]:
-    """What a tier lacks of some intervals, and how many blocks it has."""
+    """What a tier lacks of some intervals, and how many blocks it has; an exclusive one gives them up."""
     lacks, has = [], 0
-    for edge, first, stop in wanted:
-        for _, low, high in sorted(contents.overlaps(edge, first, stop), key=lambda part: part[1]):
+    for edge, start, stop in wanted:
+        first = start
+        for _, low, high in sorted(contents.overlaps(edge, start, stop), key=lambda part: part[1]):
             if first < low:
                 lacks.append((edge, first, low))
             has, first = has + high - low, high
         if first < stop:
             lacks.append((edge, first, stop))
+        if contents.tier.exclusive:
+            contents.take(edge, start, stop)
     return lacks, has
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from kvtier.frames import Table
-from kvtier.simulate import eviction, path_engine, paths, resampling
+from kvtier.simulate import eviction, path_engine, paths, replays, resampling
 from kvtier.simulate.eviction import Named
 from kvtier.simulate.path_engine import Replayer
 from kvtier.simulate.paths import Replayed
@@ -202,7 +202,7 @@ class Stream:
 
 def percent(part: int, whole: int) -> float:
     """Percentage, with the decimals that a table keeps."""
-    return round(100 * part / whole, 6)
+    return round(replays.percent(part, whole), 6)
 
 
 def streams(name: str, trace: Trace, users: int = USERS, seeds: Sequence[int] = SEEDS) -> list[Stream]:

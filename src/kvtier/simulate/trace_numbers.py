@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from kvtier.analytic.breakeven import ASSUMED_FLOP_PER_S
 from kvtier.evidence.labels import Label, Status
 from kvtier.evidence.numbers import Number
 from kvtier.simulate import trace_studies
@@ -312,7 +313,7 @@ def of_times(table: pl.DataFrame) -> list[Number]:
         name = f"sim.traces.{row['trace']}.time.{link}.{row['policy']}"
         about = (
             f"trace {row['trace']}, {row['title']}, HBM of {row['hbm_tokens']:,} tokens, {tier}; Llama-3 70B, {row['servers']} servers of "
-            f"{trace_studies.FLOP_PER_S / 1e12:g} TFLOP/s, assumed; prefill alone, first come first served; "
+            f"{ASSUMED_FLOP_PER_S / 1e12:g} TFLOP/s, assumed; prefill alone, first come first served; "
             f"all {row['requests']:,} requests, cold start; arrivals spread inside the clock's ticks, "
             f"mean of seeds {', '.join(map(str, rows['spread_seed']))}"
         )

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from kvtier.analytic.breakeven import ASSUMED_FLOP_PER_S
 from kvtier.frames import Table
 from kvtier.simulate import eviction, path_engine, paths, replays, serving
-from kvtier.simulate.eviction import Named
 from kvtier.simulate.lower_tiers import Tier
 from kvtier.simulate.priority_grid import PUBLISHED, Point, simplex, weights
 from kvtier.simulate.queueing import BANDWIDTHS_GBPS, Link
@@ -136,8 +136,6 @@ BLOCK_BYTES_A_TOKEN = 327_680
 """KV of a token of Llama-3 70B in fp16 (SPEC §2) [B]."""
 
 SERVERS = 32
-FLOP_PER_S = 250e12
-"""Of a server: assumed, 50 % of 500 TFLOP/s (SPEC §2)."""
 
 TIERED = ("lru", "ema005", "lfu", "s3fifo", "gdsf")
 
@@ -182,7 +180,7 @@ class Llama70B:
             n = tokens.astype(np.float64)
             return 2 * 70e9 * n + 4 * 80 * 8192 * (n * (n + 1) / 2)
 
-        return (flop(prompt_tokens) - flop(prompt_tokens - computed_tokens)) / FLOP_PER_S
+        return (flop(prompt_tokens) - flop(prompt_tokens - computed_tokens)) / ASSUMED_FLOP_PER_S
 
 
 def time_tiers(stream: Stream, slugs: Sequence[str] = TIERED, seeds: Sequence[int] = SPREAD_SEEDS) -> pl.DataFrame:
@@ -196,8 +194,9 @@ def time_tiers(stream: Stream, slugs: Sequence[str] = TIERED, seeds: Sequence[in
     arrivals = {seed: spread(trace, TICK_US, seed).time_us / 1e6 for seed in seeds}
     for named in (eviction.NAMES[slug] for slug in slugs):
         for tiers, bandwidths in (((), (None,)), ((Tier("CXL", below),), BANDWIDTHS_GBPS)):
-            ran, served = _below(trace, named, hbm, tiers)
-            computed_tokens = _computed_tokens(trace, ran, served)
+            ran, served = serving.replay_with_tiers(trace, paths.build(named, trace, hbm), hbm, tiers)
+            replays.require_all_blocks(trace, ran.hits, served.fetched, served.computed)
+            computed_tokens = trace.input_tokens - ran.hit_tokens - served.fetched_tokens
             counts = {
                 "hits": int(ran.hits.sum()),
                 "fetched": int(served.fetched.sum()),
@@ -214,24 +213,6 @@ def time_tiers(stream: Stream, slugs: Sequence[str] = TIERED, seeds: Sequence[in
                     whole = {"servers": SERVERS, "requests": trace.requests, "blocks": trace.block_accesses}
                     rows.append(about | sizes | whole | counts | _times(arrivals[seed], transfers_s, compute_s))
     return TIMES.check(pl.DataFrame(rows, infer_schema_length=None, schema_overrides=TIMES.columns))
-
-
-def _below(trace: Trace, named: Named, capacity_blocks: int, tiers: Sequence[Tier]) -> tuple[paths.Replayed, serving.Below]:
-    events, below = paths.Events(), serving.Below(trace, tiers)
-    cache = paths.Cache(trace, paths.build(named, trace, capacity_blocks), capacity_blocks, events=events)
-    counts = np.empty((trace.requests, 5), dtype=np.int64)
-    for request, path in enumerate(paths.paths_of(trace)):
-        counts[request] = cache.serve(request, path)
-        below.serve(request, path, events)
-    ran = paths.replayed(trace, counts)
-    replays.require_all_blocks(trace, ran.hits, below.fetched, below.computed)
-    return ran, below
-
-
-def _computed_tokens(trace: Trace, ran: paths.Replayed, below: serving.Below) -> np.ndarray:
-    partly_empty = trace.path_blocks * trace.block_tokens - trace.path_tokens
-    fetched_tokens = below.fetched.sum(axis=0) * trace.block_tokens - partly_empty * below.last_fetched
-    return trace.input_tokens - ran.hit_tokens - fetched_tokens
 
 
 def _times(arrivals_s: np.ndarray, transfers_s: np.ndarray, compute_s: np.ndarray) -> dict[str, Any]:

@@ -8,6 +8,16 @@ import numpy as np
 
 from kvtier.workload.paths import Trace
 
+COARSE_US = 500_000
+"""Shortest step of a clock from which on requests of one time are taken to have come apart [µs]."""
+
+
+def tick_us(trace: Trace) -> int:
+    """What a coarse clock ticks by, the median of its steps [µs]; 0 where the clock is fine, or no two requests share a time."""
+    steps = np.diff(np.unique(trace.time_us))
+    coarse = len(steps) and len(steps) + 1 < trace.requests and steps.min() >= COARSE_US
+    return int(np.median(steps)) if coarse else 0
+
 
 def compose(trace: Trace, users: int, seed: int) -> Trace:
     """Sessions as so many concurrent users would play them.

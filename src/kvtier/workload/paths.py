@@ -188,11 +188,6 @@ class Trace:
         request = np.searchsorted(self.path_offset, place, side="right") - 1
         return np.bincount(request, weights=self.blocks[edges], minlength=self.requests).astype(np.int64)
 
-    def block_numbers(self, request: int) -> np.ndarray:
-        """Numbers of the blocks that a request reads (:attr:`block_number`), in order."""
-        parts = [np.arange(self.block_number[edge], self.block_number[edge + 1]) for edge in self.path(request)]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-
     def label(self, edge: int) -> list[tuple[int, int]]:
         """Runs of an edge's identities, as the trace has them."""
         runs = slice(self.label_offset[edge], self.label_offset[edge + 1])
