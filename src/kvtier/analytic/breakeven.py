@@ -22,6 +22,13 @@ three shares). The cost models of the published simulators have half of it (SPEC
 def attention_flop(layout: Layout, context_tokens: int) -> int:
     """Causal attention over a prompt, in all layers [FLOP].
 
+    Parameters
+    ----------
+    layout : Layout
+        Layers of the model, with its query heads.
+    context_tokens : int
+        Length T of the prompt [tokens].
+
     Returns
     -------
     int
@@ -51,6 +58,13 @@ def attention_flop(layout: Layout, context_tokens: int) -> int:
 
 def prefill_flop(layout: Layout, context_tokens: int) -> int:
     """Forward compute of a prompt [FLOP]: 2 · parameters · tokens, and causal attention, which grows with the square.
+
+    Parameters
+    ----------
+    layout : Layout
+        With the model's parameters, active ones where it is a mixture of experts.
+    context_tokens : int
+        Length of the prompt [tokens].
 
     Raises
     ------
@@ -107,11 +121,16 @@ class Breakeven:
         return Fraction(self.kv_bytes) / left / GB
 
     def load_s(self, link_gbps: Fraction) -> Fraction:
-        """Time of loading over a link [s]."""
+        """Time of loading over a link of `link_gbps` [GB/s, decimal], setup included [s]."""
         return self.setup_s + Fraction(self.kv_bytes) / (link_gbps * GB)
 
     def within(self, link_gbps: Fraction) -> Fraction:
         """The bandwidth, if the link has it [GB/s].
+
+        Parameters
+        ----------
+        link_gbps : Fraction
+            One way [GB/s, decimal].
 
         Raises
         ------
@@ -130,6 +149,17 @@ class Breakeven:
 def from_rate(kv_bytes: int, context_tokens: int, prefill_tokens_per_s: Fraction, setup_s: Fraction = Fraction(0)) -> Breakeven:
     """Break-even at a measured prefill rate, the mean over a prompt of this length.
 
+    Parameters
+    ----------
+    kv_bytes : int
+        KV of the prompt [B].
+    context_tokens : int
+        Length of the prompt [tokens].
+    prefill_tokens_per_s : Fraction
+        Tokens of the prompt over the time of its prefill [tokens/s].
+    setup_s : Fraction
+        Fixed cost of loading [s].
+
     Raises
     ------
     InputError
@@ -144,6 +174,21 @@ def from_compute(
     layout: Layout, kv_bytes: int, context_tokens: int, flop_per_s: Fraction, mfu: Fraction, setup_s: Fraction = Fraction(0)
 ) -> Breakeven:
     """Break-even at a share of a peak: prefill takes :func:`prefill_flop` / (peak · MFU).
+
+    Parameters
+    ----------
+    layout : Layout
+        As for :func:`prefill_flop`.
+    kv_bytes : int
+        KV of the prompt [B].
+    context_tokens : int
+        Length of the prompt [tokens].
+    flop_per_s : Fraction
+        Peak of the device at the type that it computes in [FLOP/s].
+    mfu : Fraction
+        Share of the peak that prefill reaches, in (0, 1].
+    setup_s : Fraction
+        Fixed cost of loading [s].
 
     Raises
     ------

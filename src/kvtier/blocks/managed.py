@@ -193,7 +193,16 @@ class Managed:
 
 @_compiled
 def lookup(parts, identities, tiers):
-    """Fill in the fastest tier of each block."""
+    """Fill in the fastest tier of each block.
+
+    Parameters
+    ----------
+    parts : Parts
+        Read alone.
+    identities : ndarray of int64, shape (blocks, 2)
+    tiers : ndarray of int64, shape (blocks,)
+        Written: number of the tier, ``NOWHERE`` for a block that is not known or has no copy.
+    """
     for position in range(len(identities)):
         tiers[position] = NOWHERE
         row = index.find(parts.index, parts.words, identities[position, 0], identities[position, 1])
@@ -232,7 +241,24 @@ def _place(kind, parts, row, rank):
 
 @_compiled
 def touch(kind, alpha, parts, identities, now):
-    """Touch blocks from the last to the first; how many are left where one is not known."""
+    """Touch blocks from the last to the first, so that of a path the deepest is the oldest.
+
+    Parameters
+    ----------
+    kind : {LRU, LFU, EMA}
+    alpha : float
+        Weight of the newest touch, for EMA.
+    parts : Parts
+        Changed: state of the blocks, and the order of those that are in HBM.
+    identities : ndarray of int64, shape (blocks, 2)
+    now : int
+        Turn of the touch; never less than that of an earlier one.
+
+    Returns
+    -------
+    int
+        Blocks that are left, the first that is not known the last of them; 0 if all were touched.
+    """
     for left in range(len(identities), 0, -1):
         row = index.find(parts.index, parts.words, identities[left - 1, 0], identities[left - 1, 1])
         if row == index.EMPTY:
@@ -253,7 +279,23 @@ def _give_up(parts, row, free_slots, victims, evicted):
 
 @_compiled
 def evict(kind, parts, free_slots, victims):
-    """Evict as many as `victims` has room for, as far as there are; how many."""
+    """Evict as many as `victims` has room for, as far as there are; pinned blocks are passed over.
+
+    Parameters
+    ----------
+    kind : {LRU, LFU, EMA}
+    parts : Parts
+        Changed: order, slots of the victims, and the stack of free slots.
+    free_slots : int
+        Slots that are free already, by which the stack is as high.
+    victims : ndarray of int64, shape (most, 2)
+        Written: identities in order of eviction.
+
+    Returns
+    -------
+    int
+        How many were evicted.
+    """
     if kind == LRU:
         return _evict_oldest(parts, free_slots, victims)
     return _evict_least(parts, free_slots, victims)
@@ -292,7 +334,20 @@ def _evict_least(parts, free_slots, victims):
 
 @_compiled
 def readmit(kind, alpha, parts, free_slots, identities, now):
-    """Readmit blocks from the last to the first; how many are left where one is not known or is in HBM."""
+    """Readmit blocks from the last to the first, as :func:`touch` renews them.
+
+    Parameters
+    ----------
+    kind, alpha, parts, identities, now
+        As for :func:`touch`.
+    free_slots : int
+        Slots that are free, at least as many as there are blocks.
+
+    Returns
+    -------
+    int
+        Blocks that are left, the first that is not known or is in HBM already the last of them; 0 if all were readmitted.
+    """
     for left in range(len(identities), 0, -1):
         row = index.find(parts.index, parts.words, identities[left - 1, 0], identities[left - 1, 1])
         if row == index.EMPTY or parts.slot[row, HBM] != NO_SLOT:

@@ -309,7 +309,19 @@ def sweep(
 
 
 def prompt_lengths(points: Sequence[Point], prompt_tokens: Callable[[int], int]) -> list[int]:
-    """Tokens of each sequence's prompt: the longest that a point with that many sequences asks for; never longer than the one before."""
+    """Tokens of each sequence's prompt: the longest that a point with that many sequences asks for; never longer than the one before.
+
+    Parameters
+    ----------
+    points : sequence of (way, batch, context)
+    prompt_tokens : callable
+        Prompt that a context needs [tokens].
+
+    Returns
+    -------
+    list of int
+        One a sequence of the largest batch.
+    """
     return [
         max(prompt_tokens(context) for _, batch, context in points if batch > sequence)
         for sequence in range(max(batch for _, batch, _ in points))
@@ -317,7 +329,17 @@ def prompt_lengths(points: Sequence[Point], prompt_tokens: Callable[[int], int])
 
 
 def random_prompts(lengths: Sequence[int], vocabulary: int, seed: int) -> list[list[int]]:
-    """Uniform token ids, each sequence its own."""
+    """Uniform token ids, each sequence its own.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Tokens of each sequence.
+    vocabulary : int
+        Ids are below it.
+    seed : int
+        Of the draws.
+    """
     rng = np.random.default_rng(seed)
     return [rng.integers(vocabulary, size=length).tolist() for length in lengths]
 
@@ -332,6 +354,12 @@ def differences(timings: Sequence[Timing[tuple[str, int, int, int]]], steps: int
     steps : int
         Generated tokens of the long runs.
     device, dtype : str
+        Written into each row.
+
+    Returns
+    -------
+    DataFrame
+        One row a point and repetition, in the order of the timings; ``step_ms`` is (long − short) / (steps − 2).
     """
     seconds = {(timing.repetition, *timing.point): timing.seconds for timing in timings}
     rows = []
@@ -359,7 +387,28 @@ def differences(timings: Sequence[Timing[tuple[str, int, int, int]]], steps: int
 def steps_below_the_bus(
     rows: pl.DataFrame, weight_bytes: int, kv_bytes_per_token: int, least_bytes: int, bus_gbps: float, source: str
 ) -> list[Checked]:
-    """Refuse a point whose fastest step reads weights and KV faster than the bus; smaller ones than `least_bytes` may lie in a cache."""
+    """Refuse a point whose fastest step reads weights and KV faster than the bus; smaller ones than `least_bytes` may lie in a cache.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        Columns :data:`kvtier.measure.kept.DECODE`.
+    weight_bytes : int
+        Weights that each step reads [B].
+    kv_bytes_per_token : int
+        KV of a token over all layers [B].
+    least_bytes : int
+        Steps that read less are left out [B].
+    bus_gbps : float
+        Bandwidth of the bus by its data sheet [GB/s].
+    source : str
+        Named in errors.
+
+    Raises
+    ------
+    AboveTheBus
+        For the first point that is.
+    """
     read_bytes = weight_bytes + pl.col("batch") * pl.col("context_tokens") * kv_bytes_per_token
     sized = rows.with_columns(read_bytes=read_bytes, gbps=read_bytes / pl.col("step_ms") * 1e3 / GB).filter(
         pl.col("read_bytes") >= least_bytes
@@ -379,6 +428,18 @@ def lines_below_the_bus(
 
     The slope lies among the points. The intercept lies outside of them: if it is not clear of zero by twice its error it says nothing, and
     `left_out` gets the reason.
+
+    Parameters
+    ----------
+    rows, weight_bytes, kv_bytes_per_token, bus_gbps, source
+        As for :func:`steps_below_the_bus`.
+    left_out : dict of str to str
+        Changed: what was not held against the bus, and why.
+
+    Raises
+    ------
+    AboveTheBus
+        For the first path that is.
     """
     subjects = []
     medians = rows.group_by("backend", "batch", "context_tokens", maintain_order=True).agg(pl.col("step_ms").median())
@@ -397,7 +458,20 @@ def lines_below_the_bus(
 
 
 def memory_bytes(shape: ModelConfig, dtype: str, points: Sequence[Point]) -> int:
-    """Most memory of model and KV at a time [B]: weights, KV of all prompts, and twice that of the largest point: a step copies it."""
+    """Most memory of model and KV at a time: weights, KV of all prompts, and twice that of the largest point: a step copies it.
+
+    Parameters
+    ----------
+    shape : ModelConfig
+    dtype : str
+        Of weights and KV.
+    points : sequence of (way, batch, context)
+
+    Returns
+    -------
+    int
+        Estimate, with activations of the longest prompt [B].
+    """
     tokens = sum(prompt_lengths(points, lambda context: context)) + 2 * max(batch * context for _, batch, context in points)
     # Activations of one prompt: a few times its hidden and feed-forward rows.
     longest = max(context for _, _, context in points)
@@ -421,7 +495,23 @@ def shape_of(model: str) -> ModelConfig:
 
 
 def load(model: str, dtype: str, device: str, seed: int, points: Sequence[Point], steps: int, threads: int) -> Backend:
-    """Load a model into the backend of its points."""
+    """Load a model into the backend of its points.
+
+    Parameters
+    ----------
+    model : str
+        As in :class:`Decode`.
+    dtype, device : str
+        Type of the weights, and where they lie.
+    seed : int
+        Of weights that are random.
+    points : sequence of (way, batch, context)
+        All of vLLM, or none.
+    steps : int
+        Generated tokens of the long run.
+    threads : int
+        On a CPU.
+    """
     positions = max(context for _, _, context in points) + steps + BLOCK_TOKENS
     if points[0][0] == "vllm":
         from kvtier.kit.backends.vllm import Vllm
@@ -433,7 +523,23 @@ def load(model: str, dtype: str, device: str, seed: int, points: Sequence[Point]
 
 
 def fitting_model(machine: Machine, device: str, defaults: Defaults, dtype: str, points: Sequence[Point]) -> str:
-    """The default model, or the first smaller one that fits into the accelerator."""
+    """The default model, or the first smaller one that fits into nine tenths of the accelerator's free memory.
+
+    Parameters
+    ----------
+    machine : Machine
+    device : str
+        On ``cpu`` it is the default.
+    defaults : Defaults
+    dtype : str
+        Of weights and KV.
+    points : sequence of (way, batch, context)
+
+    Returns
+    -------
+    str
+        Its name; the smallest if none fits.
+    """
     if device == "cpu" or machine.accelerator is None:
         return defaults.model
     room = 0.9 * machine.accelerator.available_bytes

@@ -108,6 +108,24 @@ def ratio(
 ) -> Between:
     """Median of the numerator over median of the denominator, each resampled by itself.
 
+    Parameters
+    ----------
+    numerator, denominator : sequence of float
+        One a repetition, in one unit; they need not be as many, and no repetition of one belongs to one of the other.
+    source : str or Path
+        Named in errors.
+    level : float
+        Confidence, two-sided.
+    resamples : int
+        Resamples of each side with replacement.
+    draws_seed : int
+        Seed of the numerator's resampling; the denominator has the next.
+
+    Returns
+    -------
+    Between
+        Quotient of the medians, without a unit, and the percentile interval of the resampled quotients.
+
     Raises
     ------
     InputError

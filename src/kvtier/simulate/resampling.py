@@ -22,7 +22,13 @@ RESAMPLES = 1_999
 
 
 def run_length(windows: int) -> int:
-    """Windows in a run: the cube root of their number, rounded up, the order that Bühlmann & Künsch (1999) give for a variance."""
+    """Windows in a run: the cube root of their number, rounded up, the order that Bühlmann & Künsch (1999) give for a variance.
+
+    Parameters
+    ----------
+    windows : int
+        How many there are, at least one.
+    """
     length = 1
     while length**3 < windows:
         length += 1
@@ -35,9 +41,13 @@ def moving_blocks(windows: int, length: int, resamples: int = RESAMPLES, seed: i
     Parameters
     ----------
     windows : int
+        How many there are.
     length : int
         Neighbours that are drawn together; the last run of a resample is cut to fit.
-    resamples, seed : int
+    resamples : int
+        How many are drawn.
+    seed : int
+        Of the draws.
 
     Returns
     -------
@@ -58,7 +68,27 @@ def moving_blocks(windows: int, length: int, resamples: int = RESAMPLES, seed: i
 
 
 def clusters(count: int, resamples: int = RESAMPLES, seed: int = 1) -> np.ndarray:
-    """How often each resample has each of so many clusters, drawn one by one; see :func:`moving_blocks`."""
+    """How often each resample has each cluster, drawn one by one with replacement: :func:`moving_blocks` with runs of one.
+
+    Parameters
+    ----------
+    count : int
+        Clusters, at least one.
+    resamples : int
+        How many are drawn.
+    seed : int
+        Of the draws.
+
+    Returns
+    -------
+    ndarray of int64, shape (resamples, count)
+        Each row sums to `count`.
+
+    Raises
+    ------
+    ValueError
+        If there is no cluster.
+    """
     return moving_blocks(count, 1, resamples, seed)
 
 
@@ -80,7 +110,18 @@ class Parts:
     kind: str
 
     def sums(self, by_request: np.ndarray) -> np.ndarray:
-        """Sum over each resample; shape (resamples,), exact."""
+        """Sum over each resample.
+
+        Parameters
+        ----------
+        by_request : ndarray of int64, shape (requests,)
+            What is summed, such as hits, of each counted request.
+
+        Returns
+        -------
+        ndarray of int64, shape (resamples,)
+            Exact.
+        """
         of_part = np.zeros(self.drawn.shape[1], dtype=np.int64)
         np.add.at(of_part, self.part, by_request)
         return self.drawn @ of_part
@@ -88,6 +129,17 @@ class Parts:
 
 def by_time(time_us: np.ndarray, window_us: int, seed: int = 1, resamples: int = RESAMPLES) -> Parts:
     """Windows of equal length from the first request on, in runs of :func:`run_length`; what is left over joins the last whole window.
+
+    Parameters
+    ----------
+    time_us : ndarray of int64, shape (requests,)
+        Arrival of each counted request, in order [µs].
+    window_us : int
+        Length of a window [µs].
+    seed : int
+        Of the draws.
+    resamples : int
+        How many are drawn.
 
     Raises
     ------
@@ -103,13 +155,40 @@ def by_time(time_us: np.ndarray, window_us: int, seed: int = 1, resamples: int =
 
 
 def by_session(session: np.ndarray, seed: int = 1, resamples: int = RESAMPLES) -> Parts:
-    """Sessions with a counted request."""
+    """Sessions with a counted request, drawn one by one: they share no block.
+
+    Parameters
+    ----------
+    session : ndarray of int64, shape (requests,)
+        Session of each counted request.
+    seed : int
+        Of the draws.
+    resamples : int
+        How many are drawn.
+
+    Raises
+    ------
+    ValueError
+        If there is no request.
+    """
     names, part = np.unique(session, return_inverse=True)
     return Parts(part, clusters(len(names), resamples, seed), f"{len(names)} sessions")
 
 
 def interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
     """Percentile interval of resampled values: nearest ranks, no interpolation.
+
+    Parameters
+    ----------
+    values : ndarray of float64, shape (resamples,)
+        One a resample, in any order.
+    level : float
+        Confidence, two-sided.
+
+    Returns
+    -------
+    (float, float)
+        Lower and upper end, in the unit of the values.
 
     Raises
     ------
