@@ -424,6 +424,13 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_trace_that_help_shows_is_one(tmp_path):
+    shown = re.findall(r"^ *(\{.*\})$", run("--help").stdout, re.MULTILINE)
+    assert len(shown) == 3
+    found = answer(jsonl(tmp_path / "trace.jsonl", *shown), "--policy", "lru", "--warm-up", "0")
+    assert (found["rows"][0]["hits"], found["rows"][0]["blocks"]) == (2, 6)
+
+
 def test_the_same_answer_by_one_process_and_by_two(files, monkeypatch):
     from kvtier.simulate import replays
 

@@ -78,6 +78,12 @@ def simulate(trace: Path | None, synthetic: str | None, report: Path | None, in_
     bandwidths and prefill rates are what you say, or assumed.
 
     \b
+    A trace of your own, one request a line below its header; equal identities for equal tokens up to the end of a block
+      {"trace": "kvtier", "version": 1, "block_tokens": 16}
+      {"time_s": 0.5, "input_tokens": 40, "output_tokens": 5, "blocks": [0, 1, 2]}
+      {"time_s": 2.0, "input_tokens": 48, "output_tokens": 9, "blocks": [0, 1, 3]}
+
+    \b
     Examples:
       kvtier simulate requests.jsonl --hbm "32 GiB,64 GiB,128 GiB" --policy all
       kvtier simulate requests.jsonl --tier "cxl:512 GiB:64 GB/s:0.3 us" --servers 32 --report requests.html
