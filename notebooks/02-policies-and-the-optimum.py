@@ -203,7 +203,7 @@ print(f"{len(curves)} replays; none has more hits than the optimum of its capaci
 
 # %% [markdown]
 # Choose a capacity and an α. Left: hit rate against capacity, the optimum dashed. Right: how many points each policy is short of it at the
-# chosen capacity. A policy can be good at one capacity and poor at another; none can go below nought.
+# chosen capacity. A policy can be good at one capacity and poor at another; none can go below zero.
 
 # %%
 figures.policies_by_capacity(
@@ -218,7 +218,7 @@ figures.policies_by_capacity(
 # ## What the study says, with intervals
 #
 # A toy of one seed proves nothing. The study runs the published workload on many seeds; these are its values at each budget, out of the
-# ledger. The regret there is a share of the way from LRU to the optimum: nought is the optimum, one is LRU.
+# ledger. The regret there is a share of the way from LRU to the optimum: zero is the optimum, one is LRU.
 
 # %%
 from kvtier.publish.ledger import Ledger
@@ -253,4 +253,4 @@ show.table(
 # - Set `SHAPE.sessions` to a handful, so that all contexts fit. Predict the regret of every policy at the largest capacity.
 # - Replace `"zipf"` by `"loop"`. Predict which of LRU and LFU gets no hits at all but the prefix, and at which capacity that ends.
 # - Find an α for which EMA behaves like LRU here, victim by victim. Which end of the range is it at, and why?
-# - `kvtier.simulate.pinned_optimum.turn_hits` takes a `window`. With a window of nought it knows no future. Which of the policies is it then?
+# - `kvtier.simulate.pinned_optimum.turn_hits` takes a `window`. With a window of zero it knows no future. Which of the policies is it then?

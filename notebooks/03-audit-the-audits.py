@@ -146,8 +146,8 @@ rows = [
 show.table(["turn", "victims", "of them, what the turn reads"], rows)
 
 # %% [markdown]
-# In turn nought the session generates a block, and the shared prefix (block nought), which the same
-# turn reads, goes to make room. Counted over a workload, by the audit `lossless`:
+# In the first turn its session generates a block, and the shared prefix, which the same turn reads,
+# goes to make room. Counted over a workload, by the audit `lossless`:
 
 # %%
 from kvtier.audit import lossless

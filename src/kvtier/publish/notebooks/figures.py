@@ -178,6 +178,8 @@ def policies_by_capacity(
     rate = alt.Y("hit_percent:Q", title="Block hit rate (% of blocks read)", scale=alt.Scale(domain=[0, 100]))
     painted = [{"test": f"datum.value == '{name}'", "value": paint[name]} for name in names]
     axis = alt.Axis(labelColor={"condition": painted, "value": LIGHT["ink"]}, labelFontWeight=600, grid=False, labelLimit=0)
+    last = f"datum.policy == '{OPTIMUM}' && datum.capacity == {capacities[-1]!r}"
+    of_optimum = alt.Chart(alt.NamedData(name=DATA)).transform_filter(last)
     worst = float(points["regret"].max()) or 1.0
     bars = at.transform_filter(f"datum.policy != '{OPTIMUM}'").encode(
         x=alt.X("regret:Q", title="Regret (points)", scale=alt.Scale(domain=[0, worst], nice=True)),
@@ -200,6 +202,8 @@ def policies_by_capacity(
                 at.transform_filter(f"datum.policy == '{OPTIMUM}'").mark_rule(color=LIGHT["muted"], strokeDash=[2, 2]).encode(x=x),
                 drawn.mark_line().encode(x=x, y=rate, color=colour, strokeDash=dash).add_params(*controls),
                 at.mark_point(filled=True, size=55, opacity=1).encode(x=x, y=rate, color=colour),
+                # The others are named beside their bars.
+                *theme.over_grid(of_optimum.encode(x=x, y=rate), OPTIMUM, align="right", dy=-11, fontWeight=600, color=paint[OPTIMUM]),
             ],
             panels=[
                 [

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from kvtier.evidence.labels import SIMULATION_CAVEAT
+
+
+QUANTITY = re.compile(r"[-−+]?[\d,.]+(?: ?%| [A-Za-zµ/]+)?")
+"""A number, with its unit or without."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def fields(values: Mapping[str, object]) -> Block:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> Block:
-    """Rows under heads; the first cell of a row is its head, and cells that begin with a digit stand to the right.
+    """Rows under heads; the first cell of a row is its head, and columns of quantities stand to the right.
 
     Parameters
     ----------
@@ -55,7 +60,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]], caption: str =
         Above the table: what the values are, and their class of evidence.
     """
     cells = [[f"{cell:,}" if type(cell) is int else str(cell) for cell in row] for row in rows]
-    right = [all(row[column][:1].isdigit() for row in cells if row[column]) for column in range(len(heads))]
+    right = [all(QUANTITY.fullmatch(row[column]) for row in cells if row[column]) for column in range(len(heads))]
 
     def line(tag: str, row: Sequence[str]) -> Markup:
         shown = []
