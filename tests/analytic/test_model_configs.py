@@ -1,6 +1,7 @@
 """Configurations as published, of each model type: read to the layout that the catalogue has; and what is refused."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given
@@ -263,7 +264,7 @@ def test_an_index_without_a_sum_is_refused(tmp_path, index):
         (json.dumps(LLAMA)[:60], "line 1"),
         ("", "line 1"),
         ("null", "a NoneType"),
-        ('{"model_type": "llama", "num_hidden_layers": ' + "9" * 5000 + "}", "complete JSON with numbers of ordinary size"),
+        ('{"model_type": "llama", "num_hidden_layers": ' + "9" * 5000 + "}", "complete JSON, each field once, with numbers of ordinary size"),
         ("[" * 100_000, "complete JSON"),
         (
             '{"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 1, "num_hidden_layers": 1e400}',
@@ -328,3 +329,19 @@ def test_a_published_configuration_with_one_field_changed_is_read_or_refused(kno
         assert str(error).startswith("some/config.json: ")  # noqa: PT017
     else:
         assert Footprint(found, FORMATS["bf16"]).bytes_per_token > 0
+
+
+def test_a_field_that_stands_twice_is_refused(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", "num_hidden_layers": 2, "num_hidden_layers": 3}')
+    with pytest.raises(InputError, match="'num_hidden_layers' twice"):
+        model_configs.load(path)
+
+
+def test_a_pipe_or_folder_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(InputError, match="found a pipe or device"):
+        model_configs.load(tmp_path / "pipe.json")
+    with pytest.raises(InputError, match="found a directory"):
+        model_configs.load(tmp_path)

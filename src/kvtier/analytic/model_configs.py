@@ -7,6 +7,7 @@ field that matters is given.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -418,13 +419,24 @@ def _name(fields: dict[str, Any], path: Path) -> str:
     return own if own.isprintable() and own else path.resolve().parent.name or "model"
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = [field for field, _ in pairs]
+    if len(set(fields)) < len(fields):
+        raise ValueError(f"{next(field for field in fields if fields.count(field) > 1)!r} twice")
+    return dict(pairs)
+
+
 def _parsed(path: Path) -> Any:
+    if path.exists() and not path.is_file():
+        raise InputError(path, "file", "a directory" if path.is_dir() else "a pipe or device", "a readable JSON file")
     try:
-        return read_json(path)
+        read_json(path)
+        # Of two values json takes the last, and a reader may look at the first.
+        return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(path, "file", str(error)[:80], "complete JSON with numbers of ordinary size") from None
+        raise InputError(path, "file", str(error)[:80], "complete JSON, each field once, with numbers of ordinary size") from None
 
 
 def load(path: str | Path) -> Layout:
