@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import yaml
+
 from second_opinion.registry import ROOT, second_opinion
 
 GB, GIB, MIB, KIB = 10**9, 2**30, 2**20, 2**10
@@ -115,7 +116,14 @@ def users(key: str):
     kv = sum(kv_bytes("llama3_70b", CONTEXT["128k"]) for _ in range(int(count)))
     total = kv + weights("llama3_70b") + exact("hbm_activations") * GB
     hbm, cxl = exact("hbm_capacity") * GB, exact("cxl_endpoints") * exact("cxl_endpoint_capacity") * GB
-    return float({"kv_gb": Fraction(kv, GB), "total_gb": total / GB, "free_gb": (hbm - total) / GB, "over_hbm": total / hbm, "cxl_percent": 100 * kv / cxl}[form])  # fmt: skip
+    forms = {
+        "kv_gb": Fraction(kv, GB),
+        "total_gb": total / GB,
+        "free_gb": (hbm - total) / GB,
+        "over_hbm": total / hbm,
+        "cxl_percent": 100 * kv / cxl,
+    }
+    return float(forms[form])
 
 
 @second_opinion("analytic.hbm.kv_gb")
@@ -142,7 +150,9 @@ def expansion(key: str):
 def decode(key: str):
     read = Fraction(weights("llama3_70b") + kv_bytes("llama3_70b", CONTEXT["128k"]))
     per_s = read / (exact("decode_budget") / 1000)
-    return float({"read_gb": read / GB, "strawman_tbps": per_s / 10**12, "hbm_ms": 1000 * read / (exact("hbm_bandwidth") * GB)}[key.split(".")[2]])
+    return float(
+        {"read_gb": read / GB, "strawman_tbps": per_s / 10**12, "hbm_ms": 1000 * read / (exact("hbm_bandwidth") * GB)}[key.split(".")[2]]
+    )
 
 
 @second_opinion("analytic.ema.alpha*")
@@ -211,7 +221,9 @@ def prefetch(key: str):
     token = kv_bytes("llama3_70b", 1)
     whole = max(count for count in range(20_000) if count * token <= carried)
     block = kv_bytes("llama3_70b", int(exact("block_tokens")))
-    return {"gb": float(carried / GB), "positions": float(carried / token), "whole_positions": whole, "blocks": float(carried / block)}[form]
+    return {"gb": float(carried / GB), "positions": float(carried / token), "whole_positions": whole, "blocks": float(carried / block)}[
+        form
+    ]
 
 
 def moved_us(gbps: Fraction) -> Fraction:
@@ -285,7 +297,9 @@ STATED = {
 @second_opinion(*STATED)
 def stated(key: str):
     """Read as text from the file, not through a parser of inputs."""
-    line = next(line for line in (ROOT / "data/inputs/platform.yaml").read_text(encoding="utf-8").splitlines() if line.startswith(f"{STATED[key]}:"))
+    line = next(
+        line for line in (ROOT / "data/inputs/platform.yaml").read_text(encoding="utf-8").splitlines() if line.startswith(f"{STATED[key]}:")
+    )
     return int(re.search(r"value: (\d+)", line)[1])
 
 

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 from numba import njit
+
 from second_opinion.workloads import PREFIX_BLOCKS, Workload, capacity
 
 LRU, LFU, EMA = 0, 1, 2
@@ -67,10 +68,6 @@ def _touch(block, turn, touches, policy, alpha, keys, state, touched):
 @njit(cache=True)
 def _to_cxl(victim, cxl, stamp, log, capacity_blocks):
     """An LRU touch in CXL, which drops its oldest. `cxl` counts (blocks, entries of the log, entries read from its old end)."""
-    if cxl[1] == len(log):
-        longer = np.empty(2 * len(log), dtype=np.int64)
-        longer[: len(log)] = log
-        log = longer
     cxl[0] += stamp[victim] == 0
     log[cxl[1]] = victim
     cxl[1] += 1
@@ -81,7 +78,15 @@ def _to_cxl(victim, cxl, stamp, log, capacity_blocks):
             stamp[log[cxl[2]]] = 0
             cxl[0] -= 1
         cxl[2] += 1
-    return log
+
+
+@njit(cache=True)
+def _most(session, starts, prefix):
+    """No more blocks than this can leave HBM: each turn at its session's last length."""
+    total = 0
+    for mine in session:
+        total += prefix + starts[mine + 1] - starts[mine]
+    return total
 
 
 @njit(cache=True)
@@ -90,7 +95,7 @@ def _revision2(session, growth, starts, context, prefix, policy, alpha, persiste
     keys = np.full(_leaves(blocks), np.inf)
     tree = _tournament(len(keys))
     state, touched, stamp = np.zeros(blocks), np.zeros(blocks, dtype=np.int64), np.zeros(blocks, dtype=np.int64)
-    log, cxl = np.empty(1 << 16, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    log, cxl = np.empty(_most(session, starts, prefix), dtype=np.int64), np.zeros(3, dtype=np.int64)
     length = context.copy()
     counts = np.zeros((len(session), 5), dtype=np.int64)
     resident = touches = 0
@@ -132,7 +137,7 @@ def _revision2(session, growth, starts, context, prefix, policy, alpha, persiste
                 resident -= 1
                 counts[turn, 3] += 1
                 counts[turn, 4] += victim < prefix or first <= victim < end
-                log = _to_cxl(victim, cxl, stamp, log, cxl_blocks)
+                _to_cxl(victim, cxl, stamp, log, cxl_blocks)
         length[session[turn]] += growth[turn]
     return counts
 
@@ -146,27 +151,28 @@ def revision2(workload: Workload, policy: int, alpha: float, hbm_gib: int, persi
 
 
 @njit(cache=True)
-def _now(block, turn, policy, alpha, recency, state, touched):
-    """Score of a resident block by definition."""
+def _now(block, turn, policy, decays, recency, state, touched):
+    """Score of a resident block by definition; `decays` has what is left of a score by its age in turns."""
     if policy == 0:
         return float(recency[block])
-    return state[block] if policy == 1 else state[block] * math.pow(1 - alpha, float(turn - touched[block]))
+    return state[block] if policy == 1 else state[block] * decays[turn - touched[block]]
 
 
 @njit(cache=True)
 def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_blocks, audited):
     """Counts as of Revision 2, without growth; the fourth of them are evictions, the fifth wrong victims where `audited`.
 
-    The defect, in a queue of old entries: what comes up goes back only if its score now is *larger*. With `audited` there is no CXL, a block
-    is admitted as soon as it is missed, and each victim is held against the smallest score of all residents.
+    The defect, in a queue of old entries: what comes up goes back only if its score now is *larger*. With `audited` there is no CXL, a
+    block is admitted as soon as it is missed, and each victim is held against the smallest score of all residents.
     """
     blocks = starts[-1]
     stamp, state, touched = np.zeros(blocks, dtype=np.int64), np.zeros(blocks), np.zeros(blocks, dtype=np.int64)
     is_resident, recency = np.zeros(blocks, dtype=np.bool_), np.zeros(blocks, dtype=np.int64)
     slots, slot_of = np.zeros(hbm_blocks + 1, dtype=np.int64), np.zeros(blocks, dtype=np.int64)
+    decays = np.array([math.pow(1 - alpha, float(age)) for age in range(len(session) + 1)])
     queue = [(0.0, 0)]
     queue.pop()
-    log, cxl = np.empty(1 << 16, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    log, cxl = np.empty(_most(session, starts, prefix), dtype=np.int64), np.zeros(3, dtype=np.int64)
     counts = np.zeros((len(session), 5), dtype=np.int64)
     decay = 1 - alpha
     resident = touches = 0
@@ -212,17 +218,17 @@ def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_
                     heapq.heappush(queue, (score, victim))
                 counts[turn, 3] += 1
                 if audited:
-                    own = _now(victim, turn, policy, alpha, recency, state, touched)
+                    own = _now(victim, turn, policy, decays, recency, state, touched)
                     least = own
                     for other in slots:
-                        least = min(least, _now(other, turn, policy, alpha, recency, state, touched))
+                        least = min(least, _now(other, turn, policy, decays, recency, state, touched))
                     counts[turn, 4] += own - least > 1e-12
                 slots[slot_of[victim]], slot_of[slots[hbm_blocks]] = slots[hbm_blocks], slot_of[victim]
                 is_resident[victim] = False
                 state[victim] = 0.0
                 resident -= 1
                 if not audited:
-                    log = _to_cxl(victim, cxl, stamp, log, cxl_blocks)
+                    _to_cxl(victim, cxl, stamp, log, cxl_blocks)
     return counts
 
 
@@ -294,7 +300,9 @@ def _revision3(session, before, growth, starts, prefix, policy, alpha, persisten
     blocks = starts[-1]
     keys, state, touched = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks, dtype=np.int64)
     resident, last = np.zeros(sessions, dtype=np.int64), np.full(sessions, -1, dtype=np.int64)
-    stamp, log, cxl = np.zeros(blocks, dtype=np.int64), np.empty(1 << 16, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    # A turn's blocks leave once, evicted later or streamed now.
+    stamp, cxl = np.zeros(blocks, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    log = np.empty(_most(session, starts, prefix) if cxl_blocks else 0, dtype=np.int64)
     counts = np.zeros((len(session), 3), dtype=np.int64)
     used = 0
     for turn in range(len(session)):
@@ -323,12 +331,12 @@ def _revision3(session, before, growth, starts, prefix, policy, alpha, persisten
                 # The deepest is the oldest of what is demoted together, and so is told first.
                 deepest = starts[chosen] + resident[chosen]
                 if cxl_blocks:
-                    log = _to_cxl(deepest, cxl, stamp, log, cxl_blocks)
+                    _to_cxl(deepest, cxl, stamp, log, cxl_blocks)
                 used, leaving = used - 1, leaving - 1
                 if not persistent and (not by_session or not resident[chosen]):
                     state[starts[chosen] if by_session else deepest] = 0.0
         for block in range(first + whole - 1, first + kept - 1, -1) if cxl_blocks else range(0):
-            log = _to_cxl(block, cxl, stamp, log, cxl_blocks)
+            _to_cxl(block, cxl, stamp, log, cxl_blocks)
         history, renewed_at = -1.0, -1
         for block in range(first, first + (1 if by_session else kept)):
             if state[block] == history and touched[block] == renewed_at:
@@ -369,7 +377,7 @@ def optimum(workload: Workload, hbm_gib: int, counted_from: int) -> np.ndarray:
         latest[mine] = turn
     kept: dict[int, int] = {}
     counts = np.zeros((len(session), 2), dtype=np.int64)
-    for turn, mine in enumerate(session):
+    for turn in range(len(session)):
         found = PREFIX_BLOCKS * (turn > 0) + min(kept.pop(turn, 0), int(before[turn]))
         counts[turn] = found, PREFIX_BLOCKS + before[turn] - found
         over = sum(kept.values()) + int(whole[turn]) - room
