@@ -24,13 +24,13 @@ def keys(schema: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def meanings(text: str) -> dict[str, tuple[str, str]]:
-    """Unit and meaning by key, of a table whose rows may have several keys, the later ones without the section."""
+    """Unit and meaning by key, of a table whose rows may have several keys, the later ones without the section, and a unit for each."""
     found = {}
     for names, unit, meaning in ROW.findall(text):
-        section = ""
-        for name in re.findall(r"`([^`]+)`", names):
+        section, words, units = "", re.findall(r"`([^`]+)`", names), unit.split(",")
+        for place, name in enumerate(words):
             section, _, key = name.rpartition(".") if "." in name else (section, "", name)
-            found[f"{section}.{key}"] = (unit.strip(), meaning)
+            found[f"{section}.{key}"] = ((units[place] if len(units) == len(words) else unit).strip(), meaning)
     return found
 
 
@@ -80,6 +80,6 @@ def page(root: Path) -> str:
             lines += ["", f"## `{section}`", "", "| key | unit | meaning | allowed | full | quick |", "|---|---|---|---|---|---|"]
             open_section = section
         unit, meaning = said[name]
-        cells = (f"`{key}`", unit.strip(" ,"), meaning, allowed(about), value(full[section][key]), value(quick[section][key]))
+        cells = (f"`{key}`", unit, meaning, allowed(about), value(full[section][key]), value(quick[section][key]))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

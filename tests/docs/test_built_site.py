@@ -95,6 +95,12 @@ def test_documented_functions_are_there(site):
     assert 'id="kvtier.analytic.breakeven"' in page
 
 
+def test_retracted_values_are_struck_through(site):
+    page = (site / "documents/RETRACTIONS.html").read_text(encoding="utf-8")
+    assert page.count("<del>") > 20
+    assert "~~" not in page
+
+
 def page_of(place):
     return SimpleNamespace(file=SimpleNamespace(src_uri=place))
 

@@ -54,6 +54,8 @@ def configuration(tmp_path):
 def test_every_setting_has_its_row(hook, configuration):
     page = hook("settings").page(configuration)
     assert "| `counted_from` | turn | first turn that warm runs count |" in page
+    assert "| `seeds` | seed | budget sweep |" in page
+    assert "| `budgets_gib` | GiB | budget sweep |" in page
     assert page.count("\n## `") == 8
 
 
