@@ -264,7 +264,7 @@ def test_an_index_without_a_sum_is_refused(tmp_path, index):
         (json.dumps(LLAMA)[:60], "line 1"),
         ("", "line 1"),
         ("null", "a NoneType"),
-        ('{"model_type": "llama", "num_hidden_layers": ' + "9" * 5000 + "}", "complete JSON, each field once, with numbers of ordinary size"),
+        ('{"model_type": "llama", "num_hidden_layers": ' + "9" * 5000 + "}", "each field once, with numbers of ordinary size"),
         ("[" * 100_000, "complete JSON"),
         (
             '{"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 1, "num_hidden_layers": 1e400}',
