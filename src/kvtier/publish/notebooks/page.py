@@ -50,19 +50,21 @@ def _drawn(number: int, data: dict[str, Any]) -> str:
     ).format(number, data[WORDS], Markup(data[PICTURE]), Markup(specification))
 
 
-def with_figures(notebook: NotebookNode) -> tuple[NotebookNode, int]:
-    """A copy whose figures are HTML, and how many there are."""
-    notebook, figures = deepcopy(notebook), 0
+def with_places(notebook: NotebookNode) -> tuple[NotebookNode, dict[str, str]]:
+    """A copy with a place in HTML for each figure, and what belongs there: nbconvert would write a picture anew."""
+    notebook, figures = deepcopy(notebook), {}
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             if SPECIFICATION in output.get("data", {}):
-                figures += 1
-                output["data"] = NotebookNode({"text/html": _drawn(figures, output["data"])})
+                place = f'<div id="place-{len(figures) + 1}"></div>'
+                figures[place] = _drawn(len(figures) + 1, output["data"])
+                output["data"] = NotebookNode({"text/html": place})
     return notebook, figures
 
 
 def body(notebook: NotebookNode) -> str:
-    """Cells and outputs, as nbconvert has them; templates of the user's own are passed over."""
+    """Cells and outputs, as nbconvert has them, with figures; templates of the user's own are passed over."""
+    placed, figures = with_places(notebook)
     exporter = HTMLExporter(
         template_name="basic",
         template_data_paths=[str(Path(folder, "nbconvert", "templates")) for folder in ENV_JUPYTER_PATH],
@@ -70,7 +72,10 @@ def body(notebook: NotebookNode) -> str:
         exclude_output_prompt=True,
         exclude_anchor_links=True,
     )
-    return exporter.from_notebook_node(notebook)[0]
+    html = exporter.from_notebook_node(placed)[0]
+    for place, figure in figures.items():
+        html = html.replace(place, figure)
+    return html
 
 
 def title(path: str | Path, notebook: NotebookNode) -> str:
@@ -116,15 +121,15 @@ def render(path: str | Path, notebook: NotebookNode) -> str:
     InputError
         If it has no title, or the page would ask another place for something.
     """
-    drawn, figures = with_figures(notebook)
+    cells = body(notebook)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     html = environment.get_template("notebooks/page.html.j2").render(
         title=title(path, notebook),
         source=str(path),
-        body=Markup(body(drawn)),
-        bundle=Markup(bundle()) if figures else None,
+        body=Markup(cells),
+        bundle=Markup(bundle()) if 'class="specification"' in cells else None,
         font_faces=fonts.faces,
         palette=LIGHT,
         style=Markup((TEMPLATES / "pages/style.css").read_text(encoding="utf-8")),

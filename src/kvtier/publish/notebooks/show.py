@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from kvtier.evidence.labels import SIMULATION_CAVEAT
 
-
 QUANTITY = re.compile(r"[-−+]?[\d,.]+(?: ?%| [A-Za-zµ/]+)?")
 """A number, with its unit or without."""
 
