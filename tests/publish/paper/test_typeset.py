@@ -10,6 +10,7 @@ import pytest
 import typst
 
 from kvtier.errors import InputError
+from kvtier.files import read_yaml
 from kvtier.publish.paper import transcript, typeset
 from kvtier.publish.sources import Given
 
@@ -159,3 +160,13 @@ def test_the_tracked_copy_is_a_whole_document():
     tracked = (PAPER / "paper.pdf").read_bytes()
     assert tracked.startswith(b"%PDF-")
     assert tracked.rstrip().endswith(b"%%EOF")
+
+
+def test_each_pattern_of_the_papers_own_list_is_needed(real):
+    manuscript, ledger, sources, printable, allowed = real
+    with typeset._compiler(manuscript, printable) as compiler:
+        (items,) = typeset.queried(compiler, "transcript")
+    for pattern in read_yaml(ROOT / "data/published/allowed_in_paper.yaml"):
+        less = {other: reason for other, reason in allowed.items() if other != pattern}
+        with pytest.raises(InputError, match="found the bare number"):
+            transcript.check(manuscript.source, items, ledger, sources.claims, sources.retractions, less)
