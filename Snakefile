@@ -22,6 +22,7 @@ include: "workflow/rules/appendix.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/notebooks.smk"
 include: "workflow/rules/docs.smk"
+include: "workflow/rules/certification.smk"
 include: "workflow/rules/publication.smk"
 include: "workflow/rules/lint.smk"
 

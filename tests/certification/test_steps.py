@@ -4,7 +4,7 @@ from kvtier.certification import steps
 from kvtier.errors import InputError
 
 RULES = {
-    "write": {"script": "s/write.py", "inputs": ["results/b", "src/x.py", "src/t.j2"], "outputs": ["results/c"]},
+    "write": {"script": "s/write.py", "inputs": ["results/b", "results/rules.json", "src/x.py", "src/t.j2"], "outputs": ["results/c"]},
     "fit": {"script": "s/fit.py", "inputs": ["data/a.csv", "s/fit.py"], "outputs": ["results/b"]},
     "else": {"script": "s/else.py", "inputs": ["data/a.csv"], "outputs": ["results/d"]},
 }

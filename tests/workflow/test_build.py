@@ -302,3 +302,14 @@ def test_a_truncated_fragment_is_told_in_one_line(project):
         r"^error: results/quick/numbers/fit_decode\.json: line \d+: found .*, expected complete JSON$", run.stderr, re.MULTILINE
     )
     assert not list(project.rglob("*.part"))
+
+
+def test_snakemakes_own_report_holds_figures_and_audits_with_captions_and_needs_no_network(project):
+    nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+    run = snakemake(project, "--report", "report.html", "quick", **nowhere)
+    assert run.returncode == 0, run.stderr
+    report = (project / "report.html").read_text()
+    for caption in ("Hit rate in HBM against the HBM budget", "Each victim of both old revisions", "Every number that stands"):
+        assert caption in report
+    for category in ("Simulations", "Traces", "Measurements", "Model", "Documents", "Audits"):
+        assert category in report

@@ -122,7 +122,7 @@ rule pack_crate:
 
 
 SUMMED = {
-    **{path: path for path in [*KEPT_DATA, *TRACE_TABLES]},
+    **{path: path for path in KEPT_DATA},
     **{path: built for built, path in IN_THE_CRATE.items()},
     "codecheck.yml": rules.write_codecheck.output.manifest,
     "ro-crate-metadata.json": rules.pack_crate.output.crate,
