@@ -22,6 +22,8 @@ DOCUMENTS = (
     "data/inputs/README.md",
     "data/inputs/literature/README.md",
     "benchmarks/README.md",
+    "notebooks/README.md",
+    "paper/paper.pdf",
     "paper/appendix.html",
     "paper/gqa.html",
     "figures/gallery.html",

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kvtier.workload import traces
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^<!-- tested -->\n```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PARTS = ("Snakefile", "config", "data", "docs", "paper", "notebooks", "pyproject.toml", "src", "workflow", "README.md", "CITATION.cff")
@@ -55,3 +57,26 @@ def test_commands_of_a_page_succeed(page, checkout):
 
 def test_a_command_that_fails_is_seen(checkout):
     assert run("kvtier explain no.such.key\n", checkout).returncode == 1
+
+
+def code(path, language):
+    """Code blocks of a page in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_trace_of_the_formats_page_is_one(tmp_path):
+    path = tmp_path / "requests.jsonl"
+    path.write_text("".join(code("docs/reference/formats.md", "json")))
+    trace = traces.load(path)
+    assert trace.requests == 2
+    # The second request has the first one's blocks and one more.
+    assert trace.unique_blocks == 5
+
+
+def test_identities_of_the_trace_page_tell_prefixes():
+    given = {}
+    exec(code("docs/how-to/replay-a-trace.md", "python")[0], given)
+    first, longer, other = given["blocks"]([7] * 40), given["blocks"]([7] * 48), given["blocks"]([8] + [7] * 47)
+    assert first == [0, 1]
+    assert longer == [0, 1, 2]
+    assert not set(other) & {0, 1, 2}
