@@ -65,9 +65,9 @@ test-measure: $(MEASURE)
 docs: $(DOCS)
 	$(BIN)/python -m mkdocs build --strict
 
-# The notebooks in JupyterLab, over the results of the last build.
+# The notebooks in JupyterLab, over the results of the last build; a .py opens there as a notebook.
 lab: $(LAB)
-	$(BIN)/jupyter lab notebooks
+	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(BIN)/jupyter lab notebooks
 
 # The digests of the published copy, and its research object crate against the profile, by the profile's own validator in an environment of its own: no network.
 certify: $(INSTALLED) $(CERTIFY)
