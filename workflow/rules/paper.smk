@@ -14,7 +14,6 @@ rule typeset_paper:
         source="paper/paper.typ",
         style="paper/style.typ",
         bibliography="paper/references.bib",
-        cited="CITATION.cff",
         numbers="results/numbers.json",
         verdicts=rules.judge_claims.output.verdicts,
         found="data/published/findings.yaml",

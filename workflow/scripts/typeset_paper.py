@@ -1,6 +1,6 @@
 """The paper as PDF, checked against the ledger before it is typeset."""
 
-from kvtier.files import read_yaml
+import kvtier
 from kvtier.jobs import reporting
 from kvtier.publish.paper import typeset
 from kvtier.publish.sources import Given
@@ -14,5 +14,5 @@ if __name__ == "__main__":
             snakemake.output.paper,
             pages=given.pages,
             allowed=given.allowed,
-            version=read_yaml(given.cited)["version"],
+            version=kvtier.__version__,
         )
