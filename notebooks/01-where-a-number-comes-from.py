@@ -9,8 +9,9 @@
 # %% [markdown]
 # # Where a number comes from
 #
-# A document prints a hit rate. This notebook follows it back: to its record in the ledger, to the rule that made it, to what that rule
-# read, and to the simulation itself. At the end the simulation is run again, here, and must give the same integers.
+# A document prints a hit rate. This notebook follows it back: to its record in the ledger, to the
+# rule that made it, to what that rule read, and to the simulation itself. At the end the simulation
+# is run again, here, and must give the same integers.
 #
 # Every result is printed by a cell. Nothing in the prose between them is a result.
 
@@ -32,8 +33,8 @@ show.caveat()
 # %% [markdown]
 # ## A value in a document
 #
-# The value was first printed in the technical appendix of v6.0. What that package printed is kept as *claims*, each under a name. This one
-# is in the executive summary.
+# The value was first printed in the technical appendix of v6.0. What that package printed is kept
+# as *claims*, each under a name. This one is in the executive summary.
 
 # %%
 CLAIM = "appendix.summary.e1_32_ema015"
@@ -50,8 +51,8 @@ show.fields(
 )
 
 # %% [markdown]
-# A claim names the key of the number that it is checked against. The verdict is computed in each build, from what was printed and what the
-# key now holds.
+# A claim names the key of the number that it is checked against. The verdict is computed in each
+# build, from what was printed and what the key now holds.
 #
 # ## The record
 #
@@ -75,12 +76,14 @@ show.fields(
 )
 
 # %% [markdown]
-# The definition says what is divided by what, over which turns and seeds. The label is the class of evidence: this value was simulated, and
-# no hardware has confirmed it. The two seeds give no interval, only a lowest and a highest value.
+# The definition says what is divided by what, over which turns and seeds. The label is the class of
+# evidence: this value was simulated, and no hardware has confirmed it. The two seeds give no
+# interval, only a lowest and a highest value.
 #
 # ## The rule
 #
-# The record names the rule that made it. The rule is part of the build's workflow, and the place is looked up, not remembered.
+# The record names the rule that made it. The rule is part of the build's workflow, and the place is
+# looked up, not remembered.
 
 # %%
 file, _, line = record["rule_at"].partition(":")
@@ -92,8 +95,8 @@ print(record["rule_at"])
 print("\n".join(text[:end]).strip())
 
 # %% [markdown]
-# A rule names its inputs, its outputs and its settings; the work is in the script of the same name. Settings come from the configuration,
-# and their values are kept with the number.
+# A rule names its inputs, its outputs and its settings; the work is in the script of the same name.
+# Settings come from the configuration, and their values are kept with the number.
 
 # %%
 show.fields({**record["params"], "made again by": record["command"]})
@@ -101,13 +104,15 @@ show.fields({**record["params"], "made again by": record["command"]})
 # %% [markdown]
 # ## What the rule read
 #
-# A simulated number reads no data: workload and policy follow from the settings and the seed. That is why its list of inputs is empty.
+# A simulated number reads no data: workload and policy follow from the settings and the seed. That
+# is why its list of inputs is empty.
 
 # %%
 show.fields({"inputs of this number": record["inputs"] or "none"})
 
 # %% [markdown]
-# A measured number is another matter. Its record has each file by sha256, and whether the file still has that hash is computed now.
+# A measured number is another matter. Its record has each file by sha256, and whether the file
+# still has that hash is computed now.
 
 # %%
 measured = explanation.of_number(checkout, "measured.gb10.vllm.slope")
@@ -120,8 +125,9 @@ show.table(
 # %% [markdown]
 # ## The same number, made here
 #
-# Now the simulation. The settings above are all it needs: the shape of the workload, the seeds, the policy, and two capacities. The policy
-# and the capacities stand in the definition; the script has them from `kvtier.simulate.sweeps`.
+# Now the simulation. The settings above are all it needs: the shape of the workload, the seeds, the
+# policy, and two capacities. The policy and the capacities stand in the definition; the script has
+# them from `kvtier.simulate.sweeps`.
 
 # %%
 from kvtier.simulate import engine, sweeps
@@ -150,8 +156,9 @@ show.table(
 )
 
 # %% [markdown]
-# The build keeps the same counts in a table, one row a run. They are integers, so they are equal or they are not; there is no tolerance to
-# choose. From a checkout without a build there is no such table, and the comparison below rests on the ledger alone.
+# The build keeps the same counts in a table, one row a run. They are integers, so they are equal or
+# they are not; there is no tolerance to choose. From a checkout without a build there is no such
+# table, and the comparison below rests on the ledger alone.
 
 # %%
 import polars as pl
@@ -159,7 +166,9 @@ import polars as pl
 table = checkout.root / "results/simulate/revision2/e1.parquet"
 if table.is_file():
     runs = pl.read_parquet(table).filter(
-        policy=policy.name, alpha=policy.alpha, hbm_gib=sweeps.SIMULATED_HBM_GIB
+        pl.col("policy") == policy.name,
+        pl.col("alpha").eq_missing(policy.alpha),
+        pl.col("hbm_gib") == sweeps.SIMULATED_HBM_GIB,
     )
     of_build = {
         row["seed"]: (row["hits"], row["hits"] + row["fetched"] + row["recomputed"])
@@ -171,8 +180,9 @@ else:
     print("nothing is built; `make` writes the table")
 
 # %% [markdown]
-# The value in the ledger is the mean over seeds of hits over blocks read. Written as a fraction of integers it has no rounding at all, and
-# the nearest floating-point number is the one in the ledger.
+# The value in the ledger is the mean over seeds of hits over blocks read. Written as a fraction of
+# integers it has no rounding at all, and the nearest floating-point number is the one in the
+# ledger.
 
 # %%
 from fractions import Fraction
@@ -185,8 +195,9 @@ show.fields({"exact": exact, "as float": float(exact), "in the ledger": record["
 # %% [markdown]
 # ## A second opinion
 #
-# `engine` is compiled and handles runs of blocks at a time. `revision2` is plain Python and touches every block; it is the one to check with
-# a pencil. What a turn hits depends only on the turns before it, so the first turns alone are a fair test.
+# `engine` is compiled and handles runs of blocks at a time. `revision2` is plain Python and touches
+# every block; it is the one to check with a pencil. What a turn hits depends only on the turns
+# before it, so the first turns alone are a fair test.
 
 # %%
 from dataclasses import replace
@@ -221,10 +232,12 @@ show.table(
 # %% [markdown]
 # ## Exercises
 #
-# - Change the policy to `LRU` (from `kvtier.simulate.policies`) and `KEY` to that of LRU at the same budget. Predict which of the assertions
-#   fails if you change only one of the two.
-# - Take a claim whose verdict is *contradicted*: `kvtier claims --verdict contradicted` lists them. Follow it to its record. Is the printed
-#   value or the recomputed one the better supported, and by what?
-# - Add one turn to `shape`. Predict whether the hits of the first seed change by a little or altogether. Why? (The order of draws in
-#   `kvtier.workload.synthetic` tells.)
-# - Change one digit in a copy of a measured file and compute its sha256. What would `now` say, and which numbers would then be in doubt?
+# - Change the policy to `LRU` (from `kvtier.simulate.policies`) and `KEY` to that of LRU at the
+#   same budget. Predict which of the assertions fails if you change only one of the two.
+# - Take a claim whose verdict is *contradicted*: `kvtier claims --verdict contradicted` lists them.
+#   Follow it to its record. Is the printed value or the recomputed one the better supported, and by
+#   what?
+# - Add one turn to `shape`. Predict whether the hits of the first seed change by a little or
+#   altogether. Why? (The order of draws in `kvtier.workload.synthetic` tells.)
+# - Change one digit in a copy of a measured file and compute its sha256. What would `now` say, and
+#   which numbers would then be in doubt?

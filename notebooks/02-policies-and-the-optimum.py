@@ -9,10 +9,12 @@
 # %% [markdown]
 # # Policies and the optimum
 #
-# A cache that is full must drop something. A policy says what. This notebook replays a small workload under several policies, beside the
-# *optimum*: the most hits that any policy could have had under the same rules. The distance to it is called regret.
+# A cache that is full must drop something. A policy says what. This notebook replays a small
+# workload under several policies, beside the *optimum*: the most hits that any policy could have
+# had under the same rules. The distance to it is called regret.
 #
-# All results here are simulated, on a toy: they show how things work, and say nothing about any service.
+# All results here are simulated, on a toy: they show how things work, and say nothing about any
+# service.
 
 # %%
 from kvtier.publish.notebooks import show
@@ -22,8 +24,9 @@ show.caveat()
 # %% [markdown]
 # ## A workload
 #
-# Sessions return again and again, some often and most rarely (a Zipf law). Each turn reads a prefix that all share and then the whole
-# context of its session, block by block, and the context grows by what is generated.
+# Sessions return again and again, some often and most rarely (a Zipf law). Each turn reads a prefix
+# that all share and then the whole context of its session, block by block, and the context grows by
+# what is generated.
 
 # %%
 from kvtier.workload.synthetic import Shape, generate
@@ -47,8 +50,8 @@ show.fields(
 # %% [markdown]
 # ## One replay
 #
-# Revision 3 of the simulator keeps what a turn reads in HBM while the turn is served; victims are blocks of other sessions, deepest first.
-# A hit is a block that was resident as its turn began.
+# Revision 3 of the simulator keeps what a turn reads in HBM while the turn is served; victims are
+# blocks of other sessions, deepest first. A hit is a block that was resident as its turn began.
 
 # %%
 from kvtier.simulate import revision3
@@ -70,12 +73,14 @@ rows = [
 show.table(["policy", "hits", "blocks read", "hit rate"], rows, "Simulated (provisional), a toy")
 
 # %% [markdown]
-# `MIN` is the optimum. It knows the future: its victim is the session whose next turn is farthest away (Belady's rule). Under these rules no
-# policy can have more hits; the proof stands in `kvtier.simulate.pinned_optimum`, and a test compares it with exhaustive search.
+# `MIN` is the optimum. It knows the future: its victim is the session whose next turn is farthest
+# away (Belady's rule). Under these rules no policy can have more hits; the proof stands in
+# `kvtier.simulate.pinned_optimum`, and a test compares it with exhaustive search.
 #
 # ## Where they part
 #
-# Until HBM is full, all policies do the same. The first turn in which LRU and the optimum evict different sessions shows why one is worse.
+# Until HBM is full, all policies do the same. The first turn in which LRU and the optimum evict
+# different sessions shows why one is worse.
 
 
 # %%
@@ -109,9 +114,9 @@ show.table(
 # %% [markdown]
 # ## Look into HBM
 #
-# Move the turn and choose a policy. Each bar is one session: the outline is its whole context, the filled part is what is resident after
-# the turn. The session that the turn reads is always resident; what differs is who has paid for it. On the right is the optimum, at the
-# same turn.
+# Move the turn and choose a policy. Each bar is one session: the outline is its whole context, the
+# filled part is what is resident after the turn. The session that the turn reads is always
+# resident; what differs is who has paid for it. On the right is the optimum, at the same turn.
 
 # %%
 import polars as pl
@@ -172,12 +177,14 @@ figures.inside_hbm(
 )
 
 # %% [markdown]
-# The badge and the caveat are not typed here. Each number in a figure is made with its class of evidence, and the project's theme draws both
-# from that; a figure without numbers, or without a limit, is refused.
+# The badge and the caveat are not typed here. Each number in a figure is made with its class of
+# evidence, and the project's theme draws both from that; a figure without numbers, or without a
+# limit, is refused.
 #
 # ## Every capacity at once
 #
-# Now the same workload at many capacities and for several α of EMA. Hits are integers, and none may exceed those of the optimum.
+# Now the same workload at many capacities and for several α of EMA. Hits are integers, and none may
+# exceed those of the optimum.
 
 # %%
 ALPHAS = (0.5, 0.15, 0.05, 0.01)
@@ -202,8 +209,9 @@ assert (curves["hits"] <= curves["optimum_hits"]).all()
 print(f"{len(curves)} replays; none has more hits than the optimum of its capacity")
 
 # %% [markdown]
-# Choose a capacity and an α. Left: hit rate against capacity, the optimum dashed. Right: how many points each policy is short of it at the
-# chosen capacity. A policy can be good at one capacity and poor at another; none can go below zero.
+# Choose a capacity and an α. Left: hit rate against capacity, the optimum dashed. Right: how many
+# points each policy is short of it at the chosen capacity. A policy can be good at one capacity and
+# poor at another; none can go below zero.
 
 # %%
 figures.policies_by_capacity(
@@ -211,14 +219,16 @@ figures.policies_by_capacity(
     capacity=float(CAPACITIES[7]),
     unit="blocks",
     source="Revision 3, replayed here",
-    caption=f"One seed, no interval: a toy of {SHAPE.sessions} sessions. Regret: hit rate of the optimum less that of the policy.",
+    caption=f"One seed, no interval: a toy of {SHAPE.sessions} sessions. "
+    "Regret: hit rate of the optimum less that of the policy.",
 )
 
 # %% [markdown]
 # ## What the study says, with intervals
 #
-# A toy of one seed proves nothing. The study runs the published workload on many seeds; these are its values at each budget, out of the
-# ledger. The regret there is a share of the way from LRU to the optimum: zero is the optimum, one is LRU.
+# A toy of one seed proves nothing. The study runs the published workload on many seeds; these are
+# its values at each budget, out of the ledger. The regret there is a share of the way from LRU to
+# the optimum: zero is the optimum, one is LRU.
 
 # %%
 from kvtier.publish.ledger import Ledger
@@ -250,7 +260,11 @@ show.table(
 # %% [markdown]
 # ## Exercises
 #
-# - Set `SHAPE.sessions` to a handful, so that all contexts fit. Predict the regret of every policy at the largest capacity.
-# - Replace `"zipf"` by `"loop"`. Predict which of LRU and LFU gets no hits at all but the prefix, and at which capacity that ends.
-# - Find an α for which EMA behaves like LRU here, victim by victim. Which end of the range is it at, and why?
-# - `kvtier.simulate.pinned_optimum.turn_hits` takes a `window`. With a window of zero it knows no future. Which of the policies is it then?
+# - At the largest capacity everything fits. Predict the regret of each policy there, and then at the
+#   smallest.
+# - Give `SHAPE` the argument `loop_sessions=10` and replace `"zipf"` by `"loop"`. Predict what LRU
+#   hits at half the capacity, and what the optimum does that no policy here can.
+# - Find an α for which EMA behaves like LRU here, victim by victim. Which end of the range is it
+#   at, and why?
+# - `kvtier.simulate.pinned_optimum.turn_hits` takes a `window`. With a window of zero it knows no
+#   future. Which of the policies is it then?

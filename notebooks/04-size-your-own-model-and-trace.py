@@ -226,8 +226,8 @@ figures.policies_by_capacity(
 )
 
 # %% [markdown]
-# Where the curves are flat, more memory buys nothing; where the dashed line is far above the others,
-# a better policy could. Both depend on this trace, which was made up.
+# Where the curves are flat, more memory buys nothing; where the dashed line is far above the
+# others, a better policy could. Both depend on this trace, which was made up.
 #
 # ## What a tier below would save
 #
@@ -324,8 +324,8 @@ folder.cleanup()
 # %% [markdown]
 # ## Exercises
 #
-# - Put your model in: `Catalogue().find(...)`, or `model_configs.load("config.json")`. Predict which
-#   of the tables below it change, and which do not.
+# - Put your model in: `Catalogue().find(...)`, or `model_configs.load("config.json")`. Predict
+#   which of the tables below it change, and which do not.
 # - Give all sessions one application. Predict whether the optimum rises, and at which sizes of HBM.
 # - Make the popularity of sessions uniform. Which policy gains on LRU, and which loses?
 # - Halve the assumed prefill rate. Predict by how much the stall with the tier changes, and then
