@@ -151,14 +151,6 @@ def revision2(workload: Workload, policy: int, alpha: float, hbm_gib: int, persi
 
 
 @njit(cache=True)
-def _now(block, turn, policy, decays, recency, state, touched):
-    """Score of a resident block by definition; `decays` has what is left of a score by its age in turns."""
-    if policy == 0:
-        return float(recency[block])
-    return state[block] if policy == 1 else state[block] * decays[turn - touched[block]]
-
-
-@njit(cache=True)
 def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_blocks, audited):
     """Counts as of Revision 2, without growth; the fourth of them are evictions, the fifth wrong victims where `audited`.
 
@@ -167,9 +159,10 @@ def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_
     """
     blocks = starts[-1]
     stamp, state, touched = np.zeros(blocks, dtype=np.int64), np.zeros(blocks), np.zeros(blocks, dtype=np.int64)
-    is_resident, recency = np.zeros(blocks, dtype=np.bool_), np.zeros(blocks, dtype=np.int64)
+    is_resident = np.zeros(blocks, dtype=np.bool_)
     slots, slot_of = np.zeros(hbm_blocks + 1, dtype=np.int64), np.zeros(blocks, dtype=np.int64)
-    decays = np.array([math.pow(1 - alpha, float(age)) for age in range(len(session) + 1)])
+    # What is left of a score, by its age in turns; the scores of LRU and LFU do not fall.
+    decays = np.array([math.pow(1 - alpha, float(age)) if policy == 2 else 1.0 for age in range(len(session) + 1)])
     queue = [(0.0, 0)]
     queue.pop()
     log, cxl = np.empty(_most(session, starts, prefix), dtype=np.int64), np.zeros(3, dtype=np.int64)
@@ -192,13 +185,10 @@ def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_
                 elif admitted[at] != sweep:
                     continue
                 touches += 1
-                recency[block] = touches
-                value = state[block] if policy == 1 else state[block] * math.pow(decay, float(turn - touched[block]))
-                state[block], touched[block] = (value + 1 if policy == 1 else alpha + decay * value), turn
-                if policy == 0:
-                    heapq.heappush(queue, (float(touches), block))
-                else:
-                    heapq.heappush(queue, (state[block], block))
+                score = state[block] * decays[turn - touched[block]]
+                state[block] = float(touches) if policy == 0 else score + 1 if policy == 1 else alpha + decay * score
+                touched[block] = turn
+                heapq.heappush(queue, (state[block], block))
                 if is_resident[block]:
                     continue
                 is_resident[block] = True
@@ -208,21 +198,18 @@ def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_
                     continue
                 while True:
                     entry, victim = heapq.heappop(queue)
-                    if not is_resident[victim] or (policy == 0 and entry != recency[victim]):
+                    if not is_resident[victim]:
                         continue
-                    if policy == 0:
-                        break
-                    score = state[victim] if policy == 1 else state[victim] * math.pow(decay, float(turn - touched[victim]))
+                    score = state[victim] * decays[turn - touched[victim]]
                     if score <= entry + 1e-12:
                         break
                     heapq.heappush(queue, (score, victim))
                 counts[turn, 3] += 1
                 if audited:
-                    own = _now(victim, turn, policy, decays, recency, state, touched)
-                    least = own
+                    least = score
                     for other in slots:
-                        least = min(least, _now(other, turn, policy, decays, recency, state, touched))
-                    counts[turn, 4] += own - least > 1e-12
+                        least = min(least, state[other] * decays[turn - touched[other]])
+                    counts[turn, 4] += score - least > 1e-12
                 slots[slot_of[victim]], slot_of[slots[hbm_blocks]] = slots[hbm_blocks], slot_of[victim]
                 is_resident[victim] = False
                 state[victim] = 0.0
