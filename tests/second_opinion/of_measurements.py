@@ -101,6 +101,21 @@ def throughput(key: str):
     return float(batch / (step_ms(run, batch, tokens) / 1000))
 
 
+@second_opinion(
+    *(f"measured.gb10.{run}_theil_sen.{form}" for run in DECODE for form in ("slope", "intercept_ms", "pairs", "fixed_over_kv"))
+)
+def theil_sen(key: str):
+    """All pairs of rows, and the middle of their slopes, exactly."""
+    _, _, run, form = key.split(".")
+    found = points(run.removesuffix("_theil_sen"))
+    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for at, a in enumerate(found) for b in found[at + 1 :] if a[0] != b[0]]
+    slope = median(slopes)
+    intercept = median([y - slope * x for x, y in found])
+    weights_gb = Fraction(machine()["model"]["weight_bytes"], GB)
+    ratio = (weights_gb / intercept) / (Fraction(GIB, GB) / slope)
+    return len(slopes) if form == "pairs" else float({"slope": slope, "intercept_ms": intercept, "fixed_over_kv": ratio}[form])
+
+
 @second_opinion("measured.gb10.bus_gbps")
 def bus(_: str):
     return machine()["memory"]["bus_gbps"]

@@ -89,6 +89,43 @@ def test_two_opinions_on_one_number_are_refused():
     assert opinion_on("a.b", [*both, registry.Opinion("a.b", max, False)]).function is max
 
 
+OTHERS = [f"measured.gb10.{run}_theil_sen.{form}" for run in ("hf", "vllm") for form in ("slope", "intercept_ms", "pairs", "fixed_over_kv")]
+"""Not headlines, but what a headline's robustness is judged by."""
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_robust_fits_agree_too(key):
+    assert disagreement(opinion_on(key).function(key), ledger()[key]["value"]) == ""
+
+
+RESAMPLED = [key for key in HEADLINES if opinion_on(key) and opinion_on(key).function is of_simulations.revision3]
+OF_WIDTH = 0.05
+"""Two bootstraps of some ten thousand draws each differ by less than this share of the interval."""
+
+
+def far_from(own, stated):
+    width = own[1] - own[0]
+    return any(abs(a - b) > OF_WIDTH * width for a, b in zip(own, stated, strict=True))
+
+
+@pytest.mark.parametrize("key", RESAMPLED)
+def test_intervals_agree_with_a_bootstrap_of_its_own(key):
+    uncertainty, sample = ledger()[key]["uncertainty"], of_simulations.by_seed(key)
+    stated = uncertainty["interval_low"], uncertainty["interval_high"]
+    if len(set(sample)) == 1:
+        assert stated == (float(sample[0]), float(sample[0]))
+    else:
+        assert not far_from(of_simulations.interval(sample), stated)
+
+
+def test_an_interval_of_a_third_of_the_seeds_or_of_90_percent_is_far():
+    sample = of_simulations.by_seed("sim.rev3.e1.32.lru.hit")
+    own, of_a_third = of_simulations.interval(sample), of_simulations.interval(sample[:10])
+    assert far_from(own, of_a_third)
+    middle = sum(own) / 2
+    assert far_from(own, [middle + (end - middle) * 1.645 / 1.96 for end in own])
+
+
 # The second path is not the first one under another name.
 
 
