@@ -262,8 +262,8 @@ show.table(
 # %% [markdown]
 # Planted on the retained grid of batches and contexts: step times as they would be if the sequences
 # of a batch shared a copy, sizes as if they did not. The cost of KV is the one measured on that
-# grid, which is not the grid of the run above; so the factor is another. The planted line is
-# Illustrative.
+# grid, which is not the grid of the run above; so the factor is another. What the fit as timed
+# implies is of the class Analytical model; the planted line is Illustrative.
 
 # %%
 from kvtier.audit.physical_bound import AboveTheBus, Bandwidth, UnexpectedWeights

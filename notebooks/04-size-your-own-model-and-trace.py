@@ -173,6 +173,8 @@ try:
 except InputError as error:
     print(str(error).replace(folder.name, "..."))
 
+folder.cleanup()
+
 # %% [markdown]
 # ## How often a cache would have it
 #
@@ -279,7 +281,6 @@ from fractions import Fraction
 from kvtier.analytic import breakeven
 
 ASSUMED_PEAK, ASSUMED_MFU = Fraction(989 * 10**12), Fraction(2, 5)
-
 CONTEXTS = (1024, 8192, 32768, 131072)
 
 
@@ -318,8 +319,6 @@ try:
     both_ways(CONTEXTS[0]).within(SLOW_GBPS)
 except InputError as error:
     print(error)
-
-folder.cleanup()
 
 # %% [markdown]
 # ## Exercises
