@@ -20,6 +20,8 @@ from kvtier.queries.checkout import Checkout
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("analytic", "workload", "simulate", "measure", "audit", "blocks", "evidence", "queries", "kit")
+ROLE = re.compile(r":(?:func|mod|class|data|meth|attr):<code>([~\w.]+)</code>")
+"""A role as Markdown leaves it."""
 FACES = ((400, "normal", "Regular"), (400, "italic", "It"), (600, "normal", "Semibold"), (700, "normal", "Bold"))
 
 
@@ -83,6 +85,22 @@ def on_page_markdown(markdown: str, page, config, files) -> str:
         return site.expand(f"docs/{place}", markdown, _ledger(), MADE)
     except InputError as error:
         raise PluginError(str(error)) from None
+
+
+def linked_roles(html: str) -> str:
+    """Roles of docstrings as links, where the reference has what they name, else as its name."""
+
+    def one(match: re.Match[str]) -> str:
+        name = match[1].removeprefix("~")
+        shown = f"<code>{name.rpartition('.')[2] if match[1].startswith('~') else name}</code>"
+        return f'<autoref optional identifier="{name}">{shown}</autoref>' if name.startswith("kvtier.") else shown
+
+    return ROLE.sub(one, html)
+
+
+def on_page_content(html: str, page, config, files) -> str:
+    """Docstrings are written with roles, which Markdown does not know."""
+    return linked_roles(html) if page.file.src_uri.startswith("reference/packages/") else html
 
 
 def on_post_build(config) -> None:

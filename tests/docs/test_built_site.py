@@ -101,6 +101,16 @@ def test_retracted_values_are_struck_through(site):
     assert "~~" not in page
 
 
+def test_roles_of_docstrings_are_links(site, hook):
+    page = (site / "reference/packages/simulate.html").read_text(encoding="utf-8")
+    assert ":func:" not in page
+    assert ":mod:" not in page
+    assert 'href="#kvtier.simulate.revision3.replay_edges"' in page
+    linked = hook("build_site").linked_roles
+    assert linked(":func:<code>alias</code>") == "<code>alias</code>"
+    assert linked(":class:<code>~kvtier.a.B</code>") == '<autoref optional identifier="kvtier.a.B"><code>B</code></autoref>'
+
+
 def page_of(place):
     return SimpleNamespace(file=SimpleNamespace(src_uri=place))
 
