@@ -1,6 +1,5 @@
 """Values on pages of the documentation: by key, with their class, never one that may not stand."""
 
-import re
 from pathlib import Path
 
 import pytest
