@@ -147,3 +147,11 @@ def test_each_notebook_has_a_rule():
         assert f'page="results/notebooks/{path.stem}.html"' in rules
         assert f'CODE_OF_NOTEBOOK["{path.stem}"]' in rules
     assert rules.count("\nrule run_") == len(NOTEBOOKS) == rules.count(".output.page,\n")
+
+
+def test_make_lab_opens_a_file_of_cells_as_a_notebook():
+    folder = "notebooks/.jupyter"
+    assert f"JUPYTER_CONFIG_PATH=$(CURDIR)/{folder} $(BIN)/jupyter lab notebooks" in (ROOT / "Makefile").read_text(encoding="utf-8")
+    settings = json.loads((ROOT / folder / "labconfig/default_setting_overrides.json").read_text(encoding="utf-8"))
+    assert settings["@jupyterlab/docmanager-extension:plugin"]["defaultViewers"] == {"python": "Jupytext Notebook"}
+    assert settings["@jupyterlab/apputils-extension:notification"] == {"checkForUpdates": False, "fetchNews": "false"}
