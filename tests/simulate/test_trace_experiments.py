@@ -81,13 +81,27 @@ def test_weights_of_recency_alone_are_lru(stream):
         assert recency.hits.tolist() == stream.replay(eviction.NAMES["lru"], stream.capacity_blocks(size)).hits.tolist()
 
 
+def test_published_weights_gain_nothing_over_themselves_and_intervals_hold_the_gain(stream, monkeypatch):
+    monkeypatch.setattr(trace_studies, "WEIGHT_CAPACITIES_TOKENS", SIZES)
+    runs = trace_studies.try_weights(stream)
+    assert len(runs) == len(SIZES) * len(trace_studies.WEIGHT_ALPHAS) * len(trace_studies.points())
+    published = (pl.col("published")) & (pl.col("alpha") == trace_studies.PUBLISHED_ALPHA)
+    assert runs.filter(published).select(pl.col("gain_low", "gain_high").abs().max()).row(0) == (0, 0)
+    reference = runs.filter(published).select("capacity_tokens", published_hits="test_hits")
+    gains = runs.join(reference, on="capacity_tokens").with_columns(
+        gain=100 * (pl.col("test_hits") - pl.col("published_hits")) / pl.col("test_blocks")
+    )
+    assert gains["gain"].abs().max() > 0
+    assert gains.filter((pl.col("gain") < pl.col("gain_low") - 1e-6) | (pl.col("gain") > pl.col("gain_high") + 1e-6)).is_empty()
+
+
 def test_weights_are_chosen_where_they_are_said_to_be():
     """Two settings, two traces: each is best on one; `own` follows the first half, `others` the other trace, `best` the second half."""
     rows = []
     for trace, fit, test in (("one", (9, 1), (2, 8)), ("two", (1, 9), (7, 3))):
         for point, fitted, tested in zip(((1.0, 0.0), (0.25, 0.55)), fit, test, strict=True):
             weights = {"recency": point[0], "ema": point[1], "anchor": round(1 - sum(point), 2)}
-            counts = {"fit_hits": fitted, "fit_blocks": 10, "test_hits": tested, "test_blocks": 10}
+            counts = {"fit_hits": fitted, "fit_blocks": 10, "test_hits": tested, "test_blocks": 10, "gain_low": 0.0, "gain_high": 0.0}
             rows.append(
                 {"trace": trace, "seed": None, "capacity_tokens": 4, "alpha": 0.05, "published": point[0] != 1.0, **weights, **counts}
             )

@@ -64,6 +64,11 @@ class Counted:
         warm = "no warm-up, cold start" if counted == WHOLE else f"the {stream['counted_from']:,} requests before warm the cache"
         return f"trace {row['trace']}{users}{size}; {stream['requests']:,} requests count, {warm}; {SEMANTICS}"
 
+    def paired(self, row: Mapping[str, Any]) -> str:
+        """How the interval of a difference was drawn."""
+        drawn = self.rows[row["trace"], row["seed"], row["counted"]]["parts"]
+        return f"{INTERVAL}, paired bootstrap of {drawn}, hits as replayed"
+
     def of_first(self, table: pl.DataFrame) -> Iterator[dict[str, Any]]:
         """Rows of the first composition."""
         return (row for row in table.iter_rows(named=True) if row["seed"] == self.first[row["trace"]])
@@ -96,8 +101,7 @@ def of_policies(table: pl.DataFrame, counted: Counted) -> list[Number]:
         name = f"sim.traces.{row['trace']}.{word(tokens)}.{slug}"
         told = slug in TOLD and tokens in TOLD_TOKENS
         which = "the optimum, which knows all requests" if slug == OPTIMUM else row["title"]
-        about, drawn = counted.about(row), counted.rows[row["trace"], row["seed"], row["counted"]]["parts"]
-        paired = f"{INTERVAL}, paired bootstrap of {drawn}, hits as replayed"
+        about, paired = counted.about(row), counted.paired(row)
         margin = provisional(
             f"{name}.margin",
             row["margin_points"],
@@ -293,7 +297,8 @@ def of_weights(table: pl.DataFrame, counted: Counted) -> list[Number]:
         if choice not in ("published", "recency"):
             published = rows[trace, tokens, "published"]
             gain = round(row["test_percent"] - published["test_percent"], 6)
-            made.append(provisional(f"{name}_gain", gain, "points", 2, f"minus that of the published weights: {words}"))
+            words = f"minus that of the published weights: {words}; {counted.paired({**row, 'counted': LAST_HALF})}"
+            made.append(provisional(f"{name}_gain", gain, "points", 2, words, interval(row, "gain")))
     grid = len(trace_studies.points()) * len(trace_studies.WEIGHT_ALPHAS)
     made.append(provisional("sim.traces.weights.tried", grid, "settings", 0, "weights of step 0.2 and the published ones, times alphas"))
     return made

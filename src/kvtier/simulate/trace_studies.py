@@ -11,7 +11,7 @@ import polars as pl
 
 from kvtier.analytic.breakeven import ASSUMED_FLOP_PER_S
 from kvtier.frames import Table
-from kvtier.simulate import eviction, path_engine, paths, replays, serving
+from kvtier.simulate import eviction, path_engine, paths, replays, resampling, serving
 from kvtier.simulate.lower_tiers import Tier
 from kvtier.simulate.priority_grid import PUBLISHED, Point, simplex, weights
 from kvtier.simulate.queueing import BANDWIDTHS_GBPS, Link
@@ -29,6 +29,7 @@ WEIGHT_CAPACITIES_TOKENS = (2**20, 2**22, 2**24)
 
 _AT = {"trace": pl.String, "seed": pl.Int64, "capacity_tokens": pl.Int64}
 _WEIGHTS = {"alpha": pl.Float64, "recency": pl.Float64, "ema": pl.Float64, "anchor": pl.Float64}
+_GAIN = {"gain_low": pl.Float64, "gain_high": pl.Float64}
 
 WEIGHT_RUNS = Table(
     "weights on traces",
@@ -40,10 +41,13 @@ WEIGHT_RUNS = Table(
         "fit_blocks": pl.Int64,
         "test_hits": pl.Int64,
         "test_blocks": pl.Int64,
+        **_GAIN,
     },
     frozenset({"seed"}),
 )
-"""One row a point of the simplex and an alpha: hits of the first half of the requests, and of the second."""
+"""One row a point of the simplex and an alpha: hits of the first half of the requests, and of the second; in the second, the interval of
+the hit rate minus that of the published setting, paired.
+"""
 
 WEIGHTS = Table(
     "chosen weights on traces",
@@ -55,6 +59,7 @@ WEIGHTS = Table(
         "test_hits": pl.Int64,
         "test_blocks": pl.Int64,
         "test_percent": pl.Float64,
+        **_GAIN,
     },
     frozenset({"seed"}),
 )
@@ -75,17 +80,23 @@ def points() -> list[tuple[Point, bool]]:
 def try_weights(stream: Stream) -> pl.DataFrame:
     """Every point at every capacity and alpha; columns of ``WEIGHT_RUNS``."""
     trace, start, rows = stream.trace, stream.starts[LAST_HALF], []
-    halves = int(trace.path_blocks[:start].sum()), int(trace.path_blocks[start:].sum())
+    fit, test = trace.path_blocks[:start], trace.path_blocks[start:]
+    drawn = stream.parts[LAST_HALF]
+    read = drawn.sums(test)
     for tokens in WEIGHT_CAPACITIES_TOKENS:
+        capacity = stream.capacity_blocks(tokens)
+        reference = stream.replay(path_engine.weighted(PUBLISHED_ALPHA, weights(PUBLISHED)), capacity).hits[start:]
         for alpha in WEIGHT_ALPHAS:
             for point, published in points():
                 parts = weights(point)
-                hits = stream.replay(path_engine.weighted(alpha, parts), stream.capacity_blocks(tokens)).hits
+                hits = stream.replay(path_engine.weighted(alpha, parts), capacity).hits
+                low, high = resampling.interval(100 * drawn.sums(hits[start:] - reference) / read)
                 rows.append(
                     {"trace": stream.name, "seed": stream.seed, "capacity_tokens": tokens, "alpha": alpha, "published": published}
                     | dict(zip(("recency", "ema", "anchor"), parts, strict=True))
-                    | {"fit_hits": int(hits[:start].sum()), "fit_blocks": halves[0]}
-                    | {"test_hits": int(hits[start:].sum()), "test_blocks": halves[1]}
+                    | {"fit_hits": int(hits[:start].sum()), "fit_blocks": int(fit.sum())}
+                    | {"test_hits": int(hits[start:].sum()), "test_blocks": int(test.sum())}
+                    | {"gain_low": round(low, 6), "gain_high": round(high, 6)}
                 )
     return WEIGHT_RUNS.check(pl.DataFrame(rows, infer_schema_length=None, schema_overrides=WEIGHT_RUNS.columns))
 
@@ -116,7 +127,7 @@ def choose_weights(runs: pl.DataFrame) -> pl.DataFrame:
             tied = tried.filter(pl.col(by) == pl.col(by).max())
             row = tied.row(0, named=True)
             rows.append(
-                {name: row[name] for name in (*_AT, *setting, "test_hits", "test_blocks")}
+                {name: row[name] for name in (*_AT, *setting, "test_hits", "test_blocks", *_GAIN)}
                 | {"choice": choice, "tied": len(tied), "test_percent": percent(row["test_hits"], row["test_blocks"])}
             )
     return WEIGHTS.check(pl.DataFrame(rows, infer_schema_length=None, schema_overrides=WEIGHTS.columns))
