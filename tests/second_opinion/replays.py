@@ -198,7 +198,8 @@ def _revision1(session, starts, context, prefix, policy, alpha, hbm_blocks, cxl_
                     continue
                 while True:
                     entry, victim = heapq.heappop(queue)
-                    if not is_resident[victim]:
+                    # An old entry of LRU is no bound to put back, only an earlier touch.
+                    if not is_resident[victim] or (policy == 0 and entry != state[victim]):
                         continue
                     score = state[victim] * decays[turn - touched[victim]]
                     if score <= entry + 1e-12:
