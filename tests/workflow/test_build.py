@@ -305,7 +305,7 @@ def test_a_truncated_fragment_is_told_in_one_line(project):
 
 
 def test_snakemakes_own_report_holds_figures_and_audits_with_captions_and_needs_no_network(project):
-    nowhere = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     run = snakemake(project, "--report", "report.html", "quick", **nowhere)
     assert run.returncode == 0, run.stderr
     report = (project / "report.html").read_text()
