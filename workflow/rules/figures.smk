@@ -260,3 +260,18 @@ FIGURES = sorted(
     for made in workflow.rules
     if made.name.startswith("draw_")
 )
+
+# Figures of measurements, traces and shapes: no setting of the workload moves them, so `quick` leaves them out.
+OF_NO_WORKLOAD = [
+    "decode_fit",
+    "influence",
+    "metadata",
+    "move_or_regenerate",
+    "movement",
+    "rope_bound",
+    "stream",
+    "throughput_by_context",
+    "traces_alpha",
+    "traces_by_capacity",
+    "traces_closed",
+]

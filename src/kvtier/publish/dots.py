@@ -133,17 +133,17 @@ class Dots:
 
     def beside(self, text: str, x: float, y: float, key: str | None = None, **look: Any) -> list[alt.Chart]:
         """Words of a row; with a rim that keeps the grid off where they stand inside the plot."""
-        place = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(x), y=alt.value(y - self.grid.words))
+        place = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.XValue(x), y=alt.YValue(y - self.grid.words))
         look = {"fontSize": self.layout.text, "align": "left", "baseline": "alphabetic", **look}
         found = theme.over_grid(place, text, key, **look)
         return found if self.grid.words > 0 else found[1:]
 
     def _head(self, text: str, x: float, side: int, colour: str, dot: dict[str, Any]) -> list[alt.Chart]:
         size, y = self.layout.text, -10
-        place = alt.value(x + side * (0.48 * size * len(text) + 10))
+        place = alt.XValue(x + side * (0.48 * size * len(text) + 10))
         mark = alt.Chart(alt.InlineData(values=[{}])).mark_point(shape="circle", color=colour, opacity=1, **dot)
         said = theme.said(text, x, y, size, colour, 600, align="right" if side < 0 else "left")
-        return [mark.encode(x=place, y=alt.value(y - 4)), said]
+        return [mark.encode(x=place, y=alt.YValue(y - 4)), said]
 
     def written(self, ledger: Ledger) -> list[alt.Chart]:
         """Words and values of each row, heads over the values."""
@@ -183,9 +183,9 @@ def bound(optimum: Quote, top: float, foot: float, dots: Dots) -> list[alt.Chart
     """The optimum across the rows between two heights [px]: its line over its interval."""
     style, spread = series.STYLES["min"], intervals.ends(optimum)
     rows = [{dots.value: optimum.value, **spread}]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.value(top), y2=alt.value(foot))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(y=alt.YValue(top), y2=alt.Y2Value(foot))
     line = base.mark_rule(color=style.colour, strokeDash=list(style.dash), strokeWidth=1.5).encode(
-        x=dots.x(dots.value), href=alt.value(theme.LINK + optimum.key)
+        x=dots.x(dots.value), href=alt.HrefValue(theme.LINK + optimum.key)
     )
     if spread["lower"] is None:
         return [line]

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from kvtier.errors import InputError
 from kvtier.files import write_atomically
@@ -45,9 +46,11 @@ def _units(vega_lite: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from _units(part)
 
 
-def _specification(chart: alt.LayerChart | alt.ConcatChart, figure: theme.Figure, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _specification(
+    chart: alt.LayerChart | alt.ConcatChart, figure: theme.Figure, rows: list[dict[str, Any]], validate: bool = True
+) -> dict[str, Any]:
     with alt.theme.enable("none"):
-        found = chart.to_dict()
+        found = chart.to_dict(validate=validate)
     return found | {"config": theme.config(figure.layout), "datasets": {**found.get("datasets", {}), DATA: rows}}
 
 
@@ -63,7 +66,8 @@ def _page_spec(figure: theme.Figure) -> dict[str, Any]:
     """The same of the marks alone: each that shows a row with a key leads to it; no background, the page has one."""
     linked = "key" in figure.drawn.columns
     rows = [{**row, "link": row["key"] and theme.LINK + row["key"]} if linked else row for row in figure.drawn.iter_rows(named=True)]
-    found = _specification(theme.plot(figure), figure, rows)
+    # The published specification has the same marks and is validated.
+    found = _specification(theme.plot(figure), figure, rows, validate=False)
     found["config"] |= {"background": None, "padding": 2}
     for unit in _units(found):
         mark = unit["mark"] if isinstance(unit["mark"], str) else unit["mark"]["type"]
@@ -129,9 +133,11 @@ def write(
     page : str or Path
         JSON file of :func:`page_form`.
     """
-    figure, narrow = draw(theme.WIDE), draw(theme.NARROW)
-    vega_lite = spec(figure)
-    drawing, shown = svg(figure, vega_lite), page_form(figure, narrow)
+    # Each specification is validated when it is whole; to validate every part as it is put together takes as long as all the rest.
+    with debug_mode(False):
+        figure, narrow = draw(theme.WIDE), draw(theme.NARROW)
+        vega_lite = spec(figure)
+        drawing, shown = svg(figure, vega_lite), page_form(figure, narrow)
     write_atomically(data, figure.drawn.write_csv())
     write_atomically(specification, json.dumps(vega_lite, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_atomically(picture, drawing)

@@ -209,7 +209,7 @@ def shares(rows: pl.DataFrame, tiers: Sequence[str]) -> tuple[list[alt.Chart], t
     place = 0.0
     for name, colour in zip(names, colours, strict=True):
         key = alt.Chart(alt.InlineData(values=[{}])).mark_rect(color=colour, stroke=MUTED, strokeWidth=0.5)
-        marks.append(key.encode(x=alt.value(place), x2=alt.value(place + 11), y=alt.value(-19), y2=alt.value(-8)))
+        marks.append(key.encode(x=alt.XValue(place), x2=alt.X2Value(place + 11), y=alt.YValue(-19), y2=alt.Y2Value(-8)))
         marks.append(theme.said(name, place + 16, -9))
         place += 16 + font.measure(name, theme.WIDE.text) + 18
     return marks, (width, height)

@@ -202,7 +202,7 @@ def config(layout: Layout) -> dict[str, Any]:
 
 def words(text: str, key: str | None = None) -> dict[str, Any]:
     """Encodings of fixed words; with a key they lead to its number, where a page has it."""
-    return {"text": alt.value(text)} | ({"href": alt.value(LINK + key)} if key else {})
+    return {"text": alt.TextValue(text)} | ({"href": alt.HrefValue(LINK + key)} if key else {})
 
 
 def said(
@@ -212,7 +212,7 @@ def said(
     return (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_text(fontSize=size, color=color, fontWeight=weight, lineBreak="\n", **{"align": "left", "baseline": "alphabetic", **mark})
-        .encode(x=alt.value(x), y=alt.value(y), **words(text, key))
+        .encode(x=alt.XValue(x), y=alt.YValue(y), **words(text, key))
     )
 
 
@@ -224,7 +224,7 @@ def _badge(figure: Figure, y: float) -> list[alt.Chart]:
     box = (
         alt.Chart(alt.InlineData(values=[{}]))
         .mark_rect(cornerRadius=3, strokeWidth=1, fill=LIGHT[look.fill], stroke=LIGHT[look.stroke], **dash)
-        .encode(x=alt.value(figure.left), x2=alt.value(figure.left + width), y=alt.value(y), y2=alt.value(y + height))
+        .encode(x=alt.XValue(figure.left), x2=alt.X2Value(figure.left + width), y=alt.YValue(y), y2=alt.Y2Value(y + height))
     )
     color = LIGHT[look.words]
     return [box, said(figure.badge, figure.left + width / 2, y + height / 2, size, color, 600, align="center", baseline="middle")]
@@ -314,7 +314,7 @@ def end_labels(
             marks.append(
                 alt.Chart(alt.InlineData(values=[{}]))
                 .mark_rule(color=color, strokeWidth=0.75)
-                .encode(x=alt.value(width + near), x2=alt.value(width + far), y=alt.value(pixel), y2=alt.value(place))
+                .encode(x=alt.XValue(width + near), x2=alt.X2Value(width + far), y=alt.YValue(pixel), y2=alt.Y2Value(place))
             )
         marks.append(said(text, width + edge, place + 4, layout.text, color, 600, key))
     return marks

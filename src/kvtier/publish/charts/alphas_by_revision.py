@@ -113,7 +113,7 @@ def panel(revision: int, ledger: Ledger, points: pl.DataFrame, layout: theme.Lay
     labels.append((series.title(last["policy"]), last))
     quotes = [ledger[at["key"]] for _, at in labels]
     said = theme.over_grid(
-        spot.encode(y=alt.value(8)), "\n".join(words), margin.key, fontSize=layout.small, color=series.INK, fontWeight=600
+        spot.encode(y=alt.YValue(8)), "\n".join(words), margin.key, fontSize=layout.small, color=series.INK, fontWeight=600
     )
     return [
         *reference(OPTIMUM, NEW, placed),

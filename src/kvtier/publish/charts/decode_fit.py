@@ -178,7 +178,7 @@ def label(
         return theme.over_grid(at(end, axes), "\n".join(words), quotes["slope"].key, **look)
     width, height = SIZE
     x, y, look["align"] = (width - 4, 0.68 * height, "right") if outside else (8, 0.24 * height, "left")
-    corner = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(x), y=alt.value(y))
+    corner = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.XValue(x), y=alt.YValue(y))
     return theme.over_grid(corner, "\n".join(words), quotes["slope"].key, **look)
 
 

@@ -153,7 +153,7 @@ def written(points: pl.DataFrame, panel: Panel, names: dict[str, str], ledger: L
     for row in points.filter(pl.col("quantity") == panel.field).iter_rows(named=True):
         quote, colour = ledger[row["key"]], STYLES[row["run"]].colour
         if row["mark"] == FIT:
-            at = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(3), y=alt.value(row["y_px"] - 7))
+            at = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.XValue(3), y=alt.YValue(row["y_px"] - 7))
             look = {"fontSize": layout.text, "fontWeight": 600, "align": "left", "baseline": "alphabetic", "color": colour}
             found += theme.over_grid(at, f"All rows {intervals.with_interval(quote)}", quote.key, **look)
             if beside:
@@ -163,7 +163,7 @@ def written(points: pl.DataFrame, panel: Panel, names: dict[str, str], ledger: L
             words, weight = f"{row['batch']} × {row['context_tokens']:,}", 600 if row["decisive"] else 400
             found.append(theme.said(words, grid.left, row["y_px"] + 4, layout.text, series.INK, weight))
         if row["decisive"]:
-            at = alt.Chart(alt.InlineData(values=[{"upper": row["upper"]}])).encode(x=alt.X("upper:Q", **axis), y=alt.value(row["y_px"]))
+            at = alt.Chart(alt.InlineData(values=[{"upper": row["upper"]}])).encode(x=alt.X("upper:Q", **axis), y=alt.YValue(row["y_px"]))
             look = {"fontSize": layout.text, "fontWeight": 600, "align": "left", "baseline": "middle", "dx": 5, "color": series.INK}
             found += theme.over_grid(at, quote.bare, quote.key, **look)
     return found

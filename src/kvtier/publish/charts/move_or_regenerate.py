@@ -77,15 +77,15 @@ def bar(points: pl.DataFrame, what: str, words: str, ledger: Ledger, layout: the
     span = alt.Chart(alt.InlineData(values=[{"low": low["seconds"], "high": high["seconds"]}]))
     ticks = alt.Chart(alt.NamedData(name=DATA)).transform_filter(alt.datum.what == what)
     marks = [
-        span.mark_rule(color=colour, strokeWidth=BAR, opacity=0.3).encode(x=place("low", layout), x2="high:Q", y=alt.value(y)),
-        ticks.mark_tick(orient="vertical", color=colour, thickness=2.5, size=BAR + 6).encode(x=place("seconds", layout), y=alt.value(y)),
+        span.mark_rule(color=colour, strokeWidth=BAR, opacity=0.3).encode(x=place("low", layout), x2="high:Q", y=alt.YValue(y)),
+        ticks.mark_tick(orient="vertical", color=colour, thickness=2.5, size=BAR + 6).encode(x=place("seconds", layout), y=alt.YValue(y)),
     ]
     middle = [{"seconds": math.sqrt(low["seconds"] * high["seconds"])}]
     at = alt.Chart(alt.InlineData(values=middle)).encode(x=place("seconds", layout))
-    marks += theme.over_grid(at.encode(y=alt.value(y - BAR - 3)), words, fontSize=layout.text, fontWeight=600, color=colour)
+    marks += theme.over_grid(at.encode(y=alt.YValue(y - BAR - 3)), words, fontSize=layout.text, fontWeight=600, color=colour)
     for end, align, dx in ((low, "right", -4), (high, "left", 4)):
         text = f"{ledger[end['key']].text}\nat {end['at']}"
-        under = at.encode(y=alt.value(y + BAR + 11))
+        under = at.encode(y=alt.YValue(y + BAR + 11))
         marks += theme.over_grid(under, text, end["key"], fontSize=layout.small, align=align, dx=dx, color=series.INK)
     return marks
 
@@ -96,10 +96,10 @@ def ratio(start: dict, stop: dict, quote: Quote, y: float, layout: theme.Layout)
     middle = [{"seconds": math.sqrt(start["seconds"] * stop["seconds"])}]
     line = alt.Chart(alt.InlineData(values=span)).mark_rule(color=series.MUTED, strokeWidth=1)
     tips = alt.Chart(alt.InlineData(values=[{"seconds": end["seconds"]} for end in (start, stop)]))
-    at = alt.Chart(alt.InlineData(values=middle)).encode(x=place("seconds", layout), y=alt.value(y))
+    at = alt.Chart(alt.InlineData(values=middle)).encode(x=place("seconds", layout), y=alt.YValue(y))
     return [
-        line.encode(x=place("seconds", layout), x2="stop:Q", y=alt.value(y)),
-        tips.mark_tick(orient="vertical", color=series.MUTED, thickness=1, size=9).encode(x=place("seconds", layout), y=alt.value(y)),
+        line.encode(x=place("seconds", layout), x2="stop:Q", y=alt.YValue(y)),
+        tips.mark_tick(orient="vertical", color=series.MUTED, thickness=1, size=9).encode(x=place("seconds", layout), y=alt.YValue(y)),
         *theme.over_grid(at, f"×{quote.bare}", quote.key, fontSize=layout.text, fontWeight=600, color=series.INK),
     ]
 

@@ -107,7 +107,7 @@ def lines(policy: str, placed: dict[str, alt.X | alt.Y]) -> list[alt.Chart]:
 def strip(budgets: list[float], ledger: Ledger, x: alt.X, layout: theme.Layout) -> list[alt.Chart]:
     """Under the ticks: a grey cell a budget, darker with the share of over-budget reads, the share written in it."""
     tall, (width, height) = 17, SIZES[layout]
-    middle = alt.value(height + STRIP + tall / 2)
+    middle = alt.YValue(height + STRIP + tall / 2)
     cells = alt.Chart(alt.NamedData(name=DATA)).transform_filter(alt.datum.series == OVER_BUDGET)
     shade = alt.Opacity("percent:Q", scale=alt.Scale(domain=list(DOMAIN), range=[0.08, 0.6]), legend=None)
     marks = [
@@ -135,7 +135,7 @@ def notes(policy: str, ledger: Ledger, points: pl.DataFrame, placed: dict[str, a
         at = max(pixels) + 9 + 14 * rank if close else pixel + 11
         quote, new = ledger[row["key"]], row["revision"] == NEW
         text = quote.plus_minus if new and not layout.narrow else quote.text
-        spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": NOTED_GIB}])).encode(x=placed["x"], y=alt.value(at))
+        spot = alt.Chart(alt.InlineData(values=[{"hbm_gib": NOTED_GIB}])).encode(x=placed["x"], y=alt.YValue(at))
         look = {"fontSize": layout.small, "align": "left", "dx": 11, "color": series.style(policy).colour}
         marks += theme.over_grid(spot, text, quote.key, **look, fontWeight=600 if new else 400)
     return marks
