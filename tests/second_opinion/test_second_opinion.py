@@ -89,6 +89,15 @@ def test_two_opinions_on_one_number_are_refused():
     assert opinion_on("a.b", [*both, registry.Opinion("a.b", max, False)]).function is max
 
 
+def test_what_is_taken_on_trust_is_listed():
+    assert registry.value("sim.rev3.e1.32.lru.hit") == ledger()["sim.rev3.e1.32.lru.hit"]["value"]
+    assert without_opinion(sorted(registry.LENT)) == sorted(registry.LENT), "an opinion of its own is not lent"
+    assert not registry.LENT & set(HEADLINES)
+    nobody = next(key for key in ledger() if opinion_on(key) is None and key not in registry.LENT)
+    with pytest.raises(LookupError, match="found no opinion of its own"):
+        registry.value(nobody)
+
+
 OTHERS = [f"measured.gb10.{run}_theil_sen.{form}" for run in ("hf", "vllm") for form in ("slope", "intercept_ms", "pairs", "fixed_over_kv")]
 """Not headlines, but what a headline's robustness is judged by."""
 
@@ -106,6 +115,10 @@ OF_WIDTH = 0.05
 def far_from(own, stated):
     width = own[1] - own[0]
     return any(abs(a - b) > OF_WIDTH * width for a, b in zip(own, stated, strict=True))
+
+
+def test_revision3_has_intervals_to_compare():
+    assert len(RESAMPLED) > 30
 
 
 @pytest.mark.parametrize("key", RESAMPLED)
