@@ -64,7 +64,7 @@ LENT = frozenset(
         "sim.rev3.ablation.all_hit",
     }
 )
-"""Taken from the ledger on trust: this folder has no replay of the mechanisms. Of what is made from them the arithmetic alone is checked."""
+"""Taken from the ledger on trust: this folder replays no mechanism. Of what is made from them the arithmetic alone is checked."""
 
 
 def value(key: str) -> Value:
