@@ -8,7 +8,7 @@ from kvtier.errors import InputError
 from kvtier.evidence.labels import Label
 from kvtier.publish.paper import transcript, typeset
 
-from .conftest import RECORDS, record
+from .conftest import ALL, PAPER, RECORDS, record
 
 SIMULATED = '#plus-minus("sim.margin")'
 
@@ -191,12 +191,22 @@ def test_a_source_cannot_go_past_the_ledger(small, call):
         ('#include "other.typ"', "#include"),
         ('#import "@preview/x:0.1.0": y', "#import"),
         ('#import "style.typ": num as badge', "badge"),
+        ('#import "style.typ": pile', "pile"),
     ],
 )
 def test_a_source_cannot_take_what_draws_badges_or_binds(small, line, found):
     small.imports = line
     with pytest.raises(InputError, match=f"paper.typ: line 1: found .*{found}"):
         small("= One")
+
+
+def test_each_name_of_the_style_is_either_for_papers_or_kept_from_them():
+    """A new function of style.typ has to be put on one side, or harmless: it prints nothing."""
+    names = set(re.findall(r"(?m)^#let ([\w-]+)", (PAPER / "style.typ").read_text(encoding="utf-8")))
+    harmless = {"apart", "blocks", "chart-scale", "flat", "is-block", "margin-column", "muted", "sans"}
+    public = set(ALL.split(", "))
+    assert names == public | set(transcript.PRIVATE) | harmless
+    assert not public & set(transcript.PRIVATE)
 
 
 def test_a_badge_follows_the_ledger_and_nothing_else(small):

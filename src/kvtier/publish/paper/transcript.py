@@ -26,16 +26,18 @@ PUBLISHED_WORDS = ("published", "claim", *RETRACTION_WORDS)
 BOUND = "□"
 """Stands for a bound value where typed text is searched."""
 
-PRIVATE = ("aside", "badge", "bound", "classes-in", "data", "marked", "missing", "shown", "transcript")
+PRIVATE = ("aside", "badge", "bound", "classes-in", "data", "missing", "pile", "shown", "transcript", "with-badges")
 """Names of ``paper/style.typ`` that a source may not take: with them it could print a value without a key, or draw a badge of its own."""
 
 RESERVED = re.compile(rf"(?<![\w-])(?:metadata|json|read|yaml|toml|csv|xml|cbor|eval|plugin|query|{'|'.join(PRIVATE)})\s*\(|\bsys\.")
 """Calls that only ``paper/style.typ`` may make."""
 
 SWALLOWED = re.compile(r"[)\]];")
+"""A semicolon that ends a call: Typst takes it for the end of the expression, and a reader would miss it."""
 
 IMPORTS = re.compile(r"#(?:import|include)\b[^\n(]*(?:\([^)]*\))?")
 TAKEN = re.compile(r'#import "style\.typ": \(?(?P<names>[\w,\s-]+)\)?')
+"""The one form of import that is let through: functions of the style, by name."""
 
 
 @dataclass
@@ -70,7 +72,12 @@ def passages(items: Sequence[Mapping[str, Any]]) -> list[Passage]:
     Parameters
     ----------
     items : sequence of dict
-        In reading order: ``text``, ``code``, ``break``, ``heading``, ``open`` and ``close`` of a bound value, ``caveat``, ``opaque``.
+        In reading order; ``kind`` is ``text``, ``code``, ``break``, ``heading``, ``open`` or ``close`` of a bound value, or ``opaque``.
+
+    Raises
+    ------
+    InputError
+        Naming the heading, for what Typst cannot read before layout.
     """
     found = [Passage(0, 0, "front matter")]
     bound = 0

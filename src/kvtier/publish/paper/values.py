@@ -9,7 +9,7 @@ from typing import Any
 
 from kvtier.errors import InputError
 from kvtier.evidence.labels import MEANING, SIMULATION_CAVEAT, Label
-from kvtier.evidence.retractions import is_withdrawn
+from kvtier.evidence.retractions import is_withdrawn, printed_values
 from kvtier.files import read_json
 from kvtier.publish.ledger import Ledger, Quote
 from kvtier.publish.palette import LIGHT, badge
@@ -40,16 +40,10 @@ def number(quote: Quote) -> dict[str, Any]:
 def claim(claims: Claims, name: str) -> dict[str, Any]:
     """A published claim: as printed, each of its numbers apart, and its verdict."""
     record = claims[name]
-    whole = claims.printed(name).translate(MARKS)
-    parts = []
-    while True:
-        try:
-            parts.append(_joined(claims.printed(name, len(parts)).translate(MARKS)))
-        except InputError:
-            break
+    positions = range(len(printed_values(record["printed"])))
     return {
-        "text": _joined(whole),
-        "parts": parts,
+        "text": _joined(claims.printed(name).translate(MARKS)),
+        "parts": [_joined(claims.printed(name, position).translate(MARKS)) for position in positions],
         "verdict": str(record["verdict"]),
         "withdrawn": is_withdrawn(record["status"]),
     }
@@ -125,7 +119,7 @@ def printable(ledger: Ledger, sources: Sources, figures: Mapping[str, Mapping[st
         "numbers": {key: number(ledger[key]) for key in ledger},
         "claims": {name: claim(claims, name) for name in claims.records},
         "verdicts": _verdicts(claims),
-        "documents": [claims.document_title(name) for name in claims.document_names()],
+        "documents": claims.document_names(),
         "counts": {
             "claims": f"{len(claims.records):,}",
             "findings": f"{len(sources.findings):,}",
