@@ -1,15 +1,12 @@
 """The manifest, from the rules as snakemake reads them."""
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+from .conftest import ROOT, snakemake
+
 LAST = {"codecheck.yml", "ro-crate-metadata.json", "SHA256SUMS"}
 
 pytestmark = pytest.mark.xdist_group("certification")
@@ -48,13 +45,6 @@ def test_another_published_file_is_missed_in_the_tracked_manifest(made, tmp_path
             '"paper/gqa.html": rules.write_gqa', '"paper/twice.html": rules.write_gqa.output.page,\n    "paper/gqa.html": rules.write_gqa'
         )
     )
-    run = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "1", "results/codecheck.yml"],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(project / "src")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = snakemake(project, "results/codecheck.yml")
     assert run.returncode == 0, run.stderr
     assert set(listed(project / "results/codecheck.yml")) - set(listed(ROOT / "codecheck.yml")) == {"paper/twice.html"}

@@ -13,12 +13,12 @@ from typing import Any
 from kvtier.certification.steps import with_all_it_needs
 from kvtier.errors import InputError
 from kvtier.evidence import findings, retractions
-from kvtier.evidence.arithmetic import Values, evaluate, references
-from kvtier.evidence.labels import SIMULATION_CAVEAT, Label, Status
+from kvtier.evidence.arithmetic import evaluate, references
+from kvtier.evidence.labels import SIMULATION_CAVEAT, Label
 from kvtier.evidence.retractions import Retraction
 from kvtier.files import read_yaml
 from kvtier.publish.ledger import Ledger, Quote
-from kvtier.publish.verdicts import cell
+from kvtier.publish.verdicts import Claims, cell
 
 BEGIN, END = '<a id="claims-table"></a>', '<a id="claims-table-end"></a>'
 """Marks around the table: anchors and no comments, so that the lint of bare numbers can tell what lies between them."""
@@ -84,7 +84,7 @@ def read(path: str | Path) -> tuple[Headline, ...]:
 
 
 def read_times(path: str | Path) -> dict[str, float]:
-    """Seconds by rule, of ``rule_times.csv``.
+    """Time of each rule, of ``rule_times.csv`` [s].
 
     Raises
     ------
@@ -110,10 +110,25 @@ def read_times(path: str | Path) -> dict[str, float]:
 def minutes(rule: str, rules: Mapping[str, Mapping[str, Any]], times: Mapping[str, float], source: str | Path) -> str:
     """Time of a rule and all that it needs, one after the other, rounded up to whole minutes.
 
+    Parameters
+    ----------
+    rule : str
+    rules : mapping
+        The map of rules.
+    times : mapping of str to float
+        By rule [s].
+    source : str or Path
+        Where the times came from, for messages.
+
+    Returns
+    -------
+    str
+        [min], at least 1.
+
     Raises
     ------
     InputError
-        If the time of one of them is not known.
+        If the time of one of them is not known, or there is no such rule.
     """
     needed = with_all_it_needs(rules, rule)
     if unknown := sorted(needed - times.keys()):
@@ -166,15 +181,12 @@ def table(
         If a number does not exist or does not stand, a claim does not hold, what it is shown in is not published, or a retracted value
         would be printed.
     """
-    values = Values(
-        {key: ledger[key].value for key in ledger},
-        {},
-        {key: (ends["interval_low"], ends["interval_high"]) for key in ledger if "interval_low" in (ends := ledger[key].uncertainty)},
-    )
+    # No published claims: a claim of this reproduction rests on its own numbers alone.
+    values = Claims(str(source), {}, ledger).values()
     lines, labels = [], set()
     for position, headline in enumerate(headlines, start=1):
         where, quote = f"claim {position}", ledger[headline.number]
-        if quote.status in (Status.RETRACTED, Status.WITHDRAWN, Status.REVERSED):
+        if retractions.is_withdrawn(quote.status):
             raise InputError(source, f"{where}.number", f"{headline.number}, which is {quote.status}", "a number that stands")
         if evaluate(headline.holds, values, f"{source}, {where}.holds") is not True:
             raise InputError(source, f"{where}.holds", f"false: {headline.holds}", "a claim that holds")

@@ -61,6 +61,7 @@ class _Graph:
         self.crate = ROCrate(version=SPECIFICATION)
         self.crate.metadata.extra_terms.update(TERMS)
         self.artifact, self.version, self.published = artifact, version, published
+        self.built = {copy: built for built, copy in published.items()}
 
     def thing(self, entity_id: str, kind: str, **properties: Any) -> ContextEntity:
         properties = {name: _compact(value) for name, value in properties.items()}
@@ -87,16 +88,9 @@ class _Graph:
             return known
         about = {"name": path, "encodingFormat": FORMATS.get(PurePosixPath(path).suffix, "text/plain"), **properties}
         if digest:
-            about["sha256"] = sha256(self.where(path))
+            # A published file is summed where it is built; any other is where it is named.
+            about["sha256"] = sha256(self.built.get(path, path))
         return self.crate.add(DataEntity(self.crate, identifier, properties={"@type": ["File", *kind] if kind else "File", **about}))
-
-    def where(self, path: str) -> str:
-        """Where a published file is built; any other is where it is."""
-        return self.built.get(path, path)
-
-    @property
-    def built(self) -> dict[str, str]:
-        return {copy: built for built, copy in self.published.items()}
 
     def data(self, path: str) -> DataEntity | ContextEntity:
         """What a rule reads or makes: a tracked file, or one that only a build has."""

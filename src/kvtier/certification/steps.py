@@ -32,6 +32,11 @@ class Step:
     makes: tuple[str, ...]
 
 
+def makers(rules: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Built file to the rule that makes it."""
+    return {made: name for name, rule in rules.items() for made in rule["outputs"]}
+
+
 def steps_behind(rules: Mapping[str, Mapping[str, Any]], says: Mapping[str, str], wanted: Iterable[str]) -> list[Step]:
     """The rules that some built files rest on, each after those whose files it reads.
 
@@ -54,7 +59,7 @@ def steps_behind(rules: Mapping[str, Mapping[str, Any]], says: Mapping[str, str]
     InputError
         If no rule makes a wanted file.
     """
-    maker = {made: name for name, rule in rules.items() for made in rule["outputs"]}
+    maker = makers(rules)
     placed: dict[str, Step] = {}
 
     def place(name: str) -> None:
@@ -88,7 +93,7 @@ def with_all_it_needs(rules: Mapping[str, Mapping[str, Any]], rule: str) -> set[
     InputError
         If there is no such rule.
     """
-    maker = {made: name for name, entry in rules.items() for made in entry["outputs"]}
+    maker = makers(rules)
     needed: set[str] = set()
     waiting = [rule]
     while waiting:
