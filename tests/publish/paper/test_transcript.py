@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kvtier.errors import InputError
-from kvtier.evidence.labels import Label
+from kvtier.evidence.labels import Label, Status
 from kvtier.publish.paper import transcript, typeset
 
 from .conftest import ALL, PAPER, RECORDS, record
@@ -96,6 +96,9 @@ def test_a_retracted_number_is_no_result(small):
         small('= What was retracted\n#num("analytic.gone")')
     with pytest.raises(InputError, match=r"sim\.wrong: found a number that is withdrawn"):
         small('= What was retracted\n#caveat()\n#num("sim.wrong")')
+    small.records = {**RECORDS, "measured.copy": record(236.5, "GB/s", 1, Label.MEASURED, status=str(Status.REVERSED))}
+    with pytest.raises(InputError, match=r"measured\.copy: found a number that is reversed"):
+        small('= What was retracted\n#num("measured.copy")')
 
 
 def test_a_withdrawn_number_stands_under_a_heading_that_says_so(small):

@@ -14,7 +14,7 @@ from typing import Any
 
 from kvtier.errors import InputError
 from kvtier.evidence.arithmetic import Values, evaluate
-from kvtier.evidence.labels import Label, Status
+from kvtier.evidence.labels import Label
 from kvtier.evidence.lint import bare_numbers
 from kvtier.evidence.retractions import RETRACTION_WORDS, Retraction, is_withdrawn, reprinted
 from kvtier.publish.ledger import Ledger, Quote
@@ -191,7 +191,7 @@ def _faults(
 
 def _number_faults(number: Quote, what: str, form: str) -> Iterator[Fault]:
     """What is wrong with a number in itself: its status, or an uncertainty that it does not have."""
-    if what == "num" and number.status in (Status.RETRACTED, Status.WITHDRAWN):
+    if what == "num" and is_withdrawn(number.status):
         yield number.key, f"a number that is {number.status}", "one that is not"
     if what == "withdrawn" and not is_withdrawn(number.status):
         yield number.key, f"a number that is {number.status}", "a withdrawn one, or num()"
