@@ -127,6 +127,10 @@ def test_a_withdrawn_number_prints_only_where_it_is_kept_for_audit(records, tmp_
         fill('{{ section("Simulated (provisional)") }}\n' + number)
     with pytest.raises(InputError, match="withdrawn"):
         fill(kept + '{{ section("Illustrative") }}\n' + number)
+    for status in ("retracted", "reversed"):
+        records["sim.rev2.e2.lru.hit"]["status"] = status
+        with pytest.raises(InputError, match=f"found a number that is {status}"):
+            fill(kept + number)
 
 
 def test_sections_cover_every_class_in_order():

@@ -87,7 +87,8 @@ class Quoting:
     def quote(self, key: str) -> Quote:
         """A number that may be printed here."""
         quote = self.ledger[key]
-        if quote.status is Status.RETRACTED or (quote.status is Status.WITHDRAWN and not self.superseded):
+        kept = self.superseded and quote.status is Status.WITHDRAWN
+        if retractions.is_withdrawn(quote.status) and not kept:
             raise InputError(self.ledger.source, key, f"a number that is {quote.status}", "one that is not")
         if self.classes and quote.label.rank > max(label.rank for label in self.classes):
             raise InputError(
