@@ -30,7 +30,7 @@ CELL_LIMIT_S = 600
 """A cell that takes longer hangs; whole notebooks take a tenth of it."""
 
 LONGEST_SOCKET = 100
-"""A path of a socket is longer on no system [characters]."""
+"""Every system takes a path of a socket that is no longer [characters]."""
 
 PINNED = {
     "TZ": "UTC",
