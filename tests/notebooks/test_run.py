@@ -1,6 +1,5 @@
 """What runs a notebook says no: planted errors, warnings, typed numbers, undeclared reads, writes, the network, other processes."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -14,30 +13,19 @@ pytestmark = pytest.mark.xdist_group("notebooks")
 
 
 @pytest.fixture
-def checkout(tmp_path):
+def checkout(tmp_path, monkeypatch):
+    """A folder to run in, from which messages name the notebook."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "declared.txt").write_text("read me\n")
     (folder / "other.txt").write_text("not me\n")
+    monkeypatch.chdir(folder)
     return folder
 
 
-def executed(checkout, *cells, head=HEAD):
-    path = checkout / "notebook.py"
-    path.write_text(head + "".join(f"# %%\n{cell}\n\n" for cell in cells), encoding="utf-8")
-    return run.execute("notebook.py", _located(path), checkout, ["declared.txt"])
-
-
-def _located(path):
-    os.chdir(path.parent)
-    return run.read(path.name)
-
-
-@pytest.fixture(autouse=True)
-def _back():
-    before = Path.cwd()
-    yield
-    os.chdir(before)
+def executed(checkout, *cells):
+    (checkout / "notebook.py").write_text(HEAD + "".join(f"# %%\n{cell}\n\n" for cell in cells), encoding="utf-8")
+    return run.execute("notebook.py", run.read("notebook.py"), checkout, ["declared.txt"])
 
 
 def said(notebook):
