@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 
 import click
@@ -31,16 +32,10 @@ def prose(text: str) -> str:
     for part in re.split(r"\n\s*\n", inspect.cleandoc(text)):
         if part.startswith("\b"):
             head, _, code = part.removeprefix("\b").strip("\n").partition("\n")
-            parts.append(f"{head}\n\n```sh\n{_dedented(code)}\n```" if head.endswith(":") else f"```text\n{part[1:].strip()}\n```")
+            parts.append(f"{head}\n\n```sh\n{textwrap.dedent(code)}\n```" if head.endswith(":") else f"```text\n{part[1:].strip()}\n```")
         else:
             parts.append(re.sub(r"(?<![\w`])(--?[a-z][\w-]*)", r"`\1`", " ".join(part.split())))
     return "\n\n".join(parts)
-
-
-def _dedented(code: str) -> str:
-    lines = code.splitlines()
-    least = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    return "\n".join(line[least:] for line in lines)
 
 
 def option(given: click.Parameter, context: click.Context) -> tuple[str, str] | None:

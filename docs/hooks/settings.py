@@ -70,7 +70,7 @@ def page(root: Path) -> str:
         If a key of the schema has no row in config/README.md, or a row no key.
     """
     schema, said = dict(keys(read_json(root / SCHEMA))), meanings((root / MEANINGS).read_text(encoding="utf-8"))
-    for name in schema.keys() ^ said.keys():
+    for name in sorted(schema.keys() ^ said.keys()):
         raise InputError(MEANINGS, name, "no row" if name in schema else "a row", "one row for each key of the schema, and no other")
     full, quick = (read_yaml(root / f"config/{build}.yaml") for build in ("full", "quick"))
     lines, open_section = [], ""

@@ -68,6 +68,7 @@ def test_every_setting_has_its_row(hook, configuration):
 )
 def test_a_setting_without_its_meaning_is_refused(hook, configuration, old, new, message):
     path = configuration / "config/README.md"
+    assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(InputError, match=message):
         hook("settings").page(configuration)
