@@ -10,9 +10,9 @@ import yaml
 from kvtier.certification.artifact import Artifact
 
 
-def dump(content: dict[str, Any], made_by: str) -> str:
-    """YAML in the order given, under a line that says which rule made it."""
-    return f"# {made_by} Do not edit.\n" + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
+def dump(content: dict[str, Any], note: str) -> str:
+    """YAML in the order given, under a line with a note: which rule made it, and from what."""
+    return f"# {note} Do not edit.\n" + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
 
 
 def cff(artifact: Artifact, version: str) -> str:

@@ -22,11 +22,12 @@ from kvtier.certification.steps import Step
 from kvtier.errors import InputError
 from kvtier.files import sha256
 
+WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 PROFILES = {
     "https://w3id.org/ro/wfrun/process/0.5": "Process Run Crate",
     "https://w3id.org/ro/wfrun/workflow/0.5": "Workflow Run Crate",
     "https://w3id.org/ro/wfrun/provenance/0.5": "Provenance Run Crate",
-    "https://w3id.org/workflowhub/workflow-ro-crate/1.0": "Workflow RO-Crate",
+    WORKFLOW_CRATE: "Workflow RO-Crate",
 }
 SPECIFICATION = "1.1"
 """Version of RO-Crate that these profiles extend."""
@@ -81,7 +82,7 @@ class _Graph:
         return found
 
     def file(self, path: str, *, digest: bool, kind: Sequence[str] = (), **properties: Any) -> DataEntity:
-        """A tracked file."""
+        """A tracked file. Code has no digest: a comment in it must not move the crate."""
         identifier = quote(path)
         known = self.crate.dereference(identifier)
         if known:
@@ -113,7 +114,7 @@ def _described(graph: _Graph) -> None:
     root["license"] = graph.thing(artifact.license_url, "CreativeWork", name=artifact.license)
     root["conformsTo"] = [graph.thing(uri, "CreativeWork", name=name, version=uri.rpartition("/")[2]) for uri, name in PROFILES.items()]
     descriptor = graph.crate.metadata
-    descriptor["conformsTo"] = [{"@id": descriptor.profile}, {"@id": "https://w3id.org/workflowhub/workflow-ro-crate/1.0"}]
+    descriptor["conformsTo"] = [{"@id": descriptor.profile}, {"@id": WORKFLOW_CRATE}]
 
 
 def _parameter(graph: _Graph, entity: DataEntity, role: str) -> ContextEntity:
