@@ -10,7 +10,15 @@ if __name__ == "__main__":
         given = snakemake.input
         typeset.write(
             typeset.Manuscript(given.source, given.style, given.bibliography, given.pictures),
-            Given(given.numbers, given.verdicts, (), given.found, given.retracted, given.survival),
+            Given(
+                numbers=given.numbers,
+                verdicts=given.verdicts,
+                # The paper calls documents by their short names.
+                titles=(),
+                found=given.found,
+                retracted=given.retracted,
+                survival=given.survival,
+            ),
             snakemake.output.paper,
             pages=given.pages,
             allowed=given.allowed,

@@ -30,8 +30,18 @@ def quote(number: Number, made_by: str) -> Quote:
     made_by : str
         The notebook, in place of a rule.
     """
-    stated = (number.value, number.display, number.unit, number.label, number.status, number.definition)
-    return Quote(number.key, *stated, made_by, {}, dict(number.uncertainty))
+    return Quote(
+        key=number.key,
+        value=number.value,
+        display=number.display,
+        unit=number.unit,
+        label=number.label,
+        status=number.status,
+        definition=number.definition,
+        rule=made_by,
+        params={},
+        uncertainty=dict(number.uncertainty),
+    )
 
 
 class Shown:
