@@ -116,12 +116,18 @@ def page_of(place):
 
 
 @pytest.mark.parametrize(
-    "text", ['{{ num("no.such.key") }}', '{{ num("sim.rev1.budgets.32.ema015.hit") }} {{ caveat() }}', "{{ unknown() }}"]
+    ("text", "said"),
+    [
+        ('{{ num("no.such.key") }}', r"numbers\.json: no\.such\.key: found no such key"),
+        ('{{ num("sim.rev1.budgets.32.ema015.hit") }} {{ caveat() }}', r"numbers\.json: .*: found a number that is withdrawn"),
+        ('{{ num("sim.rev2.e1.32.lru.hit") }}', r"docs/page\.md: .*: found a simulated value and no caveat"),
+        ("{{ unknown() }}", r"docs/page\.md: call: found \{\{ unknown\(\) \}\}"),
+    ],
 )
-def test_a_value_that_may_not_stand_ends_the_build(hook, text):
+def test_a_value_that_may_not_stand_ends_the_build(hook, text, said):
     from mkdocs.exceptions import PluginError
 
-    with pytest.raises(PluginError, match=r"docs/page\.md|numbers\.json"):
+    with pytest.raises(PluginError, match=said):
         hook("build_site").on_page_markdown(text, page_of("page.md"), None, None)
 
 

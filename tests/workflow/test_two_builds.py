@@ -100,9 +100,7 @@ def test_a_file_of_one_build_alone_is_a_difference(gate, tmp_path):
     report, same = compared(gate, tmp_path, results_a_csv=None)
     assert not same
     assert "rule sow\n  results/a.csv: made in the first build alone" in report
-    (tmp_path / "one/results/b.csv").unlink()
-    report, same = gate.compare(tmp_path / "one", tmp_path / "two")
-    assert "results/b.csv: made in the second build alone" in gate.told("results/b.csv", {}, gate.outputs(tmp_path / "two"))[0]
+    assert gate.told("results/b.csv", {}, gate.outputs(tmp_path / "two")) == ["  results/b.csv: made in the second build alone"]
 
 
 def test_a_file_that_no_rule_made_is_compared_too(gate, tmp_path):
