@@ -314,3 +314,18 @@ def test_snakemakes_own_report_holds_figures_and_audits_with_captions_and_needs_
         assert caption in report
     for category in ("Simulations", "Traces", "Measurements", "Model", "Documents", "Audits"):
         assert category in report
+
+
+def test_what_is_published_does_not_tell_whether_the_traces_are_there(project, tmp_path):
+    """The map of the rules goes into the picture of the code, the crate and the README's table; files of that name are enough to be had."""
+    names = re.findall(r"^ +file: (\S+)$", (project / "data/inputs/traces.yaml").read_text(), re.MULTILINE)
+    assert names
+    maps = []
+    for folder, files in (("without", []), ("with", names)):
+        (tmp_path / folder).mkdir()
+        for name in files:
+            (tmp_path / folder / name).touch()
+        run = snakemake(project, "--force", "results/rules.json", "results/codecheck.yml", KVTIER_TRACES=str(tmp_path / folder))
+        assert run.returncode == 0, run.stderr
+        maps.append([(project / "results" / name).read_bytes() for name in ("rules.json", "codecheck.yml")])
+    assert maps[0] == maps[1]

@@ -103,7 +103,6 @@ PUBLISHED = {
         )
     },
     "CANONICAL-NUMBERS.md": rules.write_canonical_numbers.output.document,
-    **(TRACE_TABLES if TRACES_REPLAYED else {}),
 }
 
 # Data files by published name: where they are in a build, and the rules of those that it makes.

@@ -22,7 +22,7 @@ rule retrieve_traces:
 rule audit_traces:
     """Parents, sessions, clock, ceilings and the commonest block of each trace with blocks. Evidence: Simulated (provisional)."""
     input:
-        traces=trace_files("mooncake", "agentic"),
+        traces=lambda _: trace_files("mooncake", "agentic"),
         sources="data/inputs/traces.yaml",
         code=code_of("audit_traces"),
     output:

@@ -7,8 +7,9 @@ from kvtier.files import write_atomically
 from kvtier.jobs import reporting
 
 if __name__ == "__main__":
-    params = snakemake.params
-    files = [Published(*file) for file in zip(params.published, snakemake.input.built, params.made_by, strict=True)]
+    params, read = snakemake.params, snakemake.input
+    files = [Published(*file) for file in zip(params.published, read.built, params.made_by, strict=True)]
+    files += [Published(*file, "collect_traces") for file in zip(params.replayed, read.replayed, strict=True)]
     with reporting(snakemake):
         report, identical = compare(files, params.rules, "data/numbers.json")
     print(report, flush=True)
