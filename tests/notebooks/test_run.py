@@ -128,6 +128,21 @@ def test_a_typed_number_is_refused(tmp_path, text, where, number):
     assert run.check_words(path, notebook, {r"44\.18 %|12 blocks": "planted"}) == 1
 
 
+def test_a_raw_cell_is_prose(tmp_path):
+    path = tmp_path / "notebook.py"
+    path.write_text("# %% [markdown]\n# # Title\n\n# %%\nx = 1\n\n# %% [raw]\n# It hits 44.18 % of blocks.\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"notebook.py: cell 3, line \d+: found the bare number 44.18"):
+        run.check_words(path, run.read(path), {})
+
+
+@pytest.mark.parametrize("code", ["x = (", "!ls"])
+def test_a_cell_that_is_no_python_is_told_in_one_line(tmp_path, code):
+    path = tmp_path / "notebook.py"
+    path.write_text(f"# %% [markdown]\n# # Title\n\n# %%\n{code}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"notebook.py: cell 2, line 5: found .*, expected Python"):
+        run.check_words(path, run.read(path), {})
+
+
 def test_a_file_that_is_no_notebook_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"none.py: file: found No such file"):
         run.read(tmp_path / "none.py")

@@ -176,7 +176,8 @@ def test_a_sentence_is_held_to_the_fate_of_a_result(small):
 @pytest.mark.parametrize(
     "call",
     ["#badge(data.labels.first())", '#json("values.json")', '#read("values.json")', '#eval("4" + "2")', '#metadata((kind: "close"))',
-     "#sys.version", '#query(<badge>)', '#bound("num", "measured.copy", "43")', '#shown("measured.copy", "text")'],
+     "#sys.version", '#query(<badge>)', '#bound("num", "measured.copy", "43")', '#shown("measured.copy", "text")',
+     '#image(bytes("<svg/>"), alt: "42 drawn")'],
 )  # fmt: skip
 def test_a_source_cannot_go_past_the_ledger(small, call):
     with pytest.raises(InputError, match=r"paper\.typ: line 4: found .*, expected the public functions of style\.typ"):

@@ -94,15 +94,19 @@ def check_words(path: str | Path, notebook: NotebookNode, allowed: Mapping[str, 
     Raises
     ------
     InputError
-        For the first: file, cell, line, number.
+        For the first: file, cell, line, number; or for a cell that is no Python.
     """
     prose = 0
     for number, (cell, first) in enumerate(zip(notebook.cells, lines(path, notebook), strict=True), start=1):
-        if cell.cell_type == "markdown":
+        if cell.cell_type != "code":
             prose += 1
             found = lint.bare_numbers(cell.source, allowed)
         else:
-            strings = lint.written_strings(cell.source)
+            try:
+                strings = lint.written_strings(cell.source)
+            except SyntaxError as error:
+                where = f"cell {number}, line {first + (error.lineno or 1) - 1}"
+                raise InputError(path, where, error.msg, "Python, without magics") from None
             found = [(line, digits) for line, text in strings for _, digits in lint.bare_numbers(text, allowed)]
         for line, digits in found:
             where = f"cell {number}, line {first + line - 1}"
@@ -146,8 +150,11 @@ def execute(path: str | Path, notebook: NotebookNode, checkout: str | Path, decl
         )
         guarded = NotebookNode({**notebook, "cells": [guard, *notebook.cells]})
         talk = {"transport": "ipc", "ip": str(Path(folder, "kernel")), "connection_file": str(Path(folder, "kernel.json"))}
+        # In place of execution counts: a kernel that dies at once may have sent none. The guard is the cell before the first.
+        started: list[int] = []
         client = NotebookClient(
             guarded,
+            on_cell_execute=lambda cell, cell_index: started.append(cell_index),
             kernel_manager_class=Kernel,
             config=Config({"Kernel": talk}),
             timeout=CELL_LIMIT_S,
@@ -163,7 +170,7 @@ def execute(path: str | Path, notebook: NotebookNode, checkout: str | Path, decl
         try:
             client.execute(env=environment, cwd=str(checkout))
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-            raise _told(path, notebook, guarded, error) from None
+            raise _told(path, notebook, started[-1] if started else 0, error) from None
     for number, cell in enumerate(notebook.cells, start=1):
         for output in cell.get("outputs", ()):
             if output.output_type == "stream" and output.name == "stderr":
@@ -172,13 +179,8 @@ def execute(path: str | Path, notebook: NotebookNode, checkout: str | Path, decl
     return notebook
 
 
-def _told(path: str | Path, notebook: NotebookNode, guarded: NotebookNode, error: Exception) -> InputError:
-    """The cell that failed, in one line."""
-    ran = [cell for cell in guarded.cells if cell.cell_type == "code" and cell.get("execution_count")]
-    failed = next(
-        (cell for cell in ran if any(output.output_type == "error" for output in cell.outputs)), ran[-1] if ran else guarded.cells[0]
-    )
-    number = next((number for number, cell in enumerate(notebook.cells, start=1) if cell is failed), 0)
+def _told(path: str | Path, notebook: NotebookNode, number: int, error: Exception) -> InputError:
+    """The cell that failed, by its number, in one line; the guard has 0."""
     if isinstance(error, CellExecutionError):
         said = f"{error.ename}: {error.evalue.strip().splitlines()[0] if error.evalue.strip() else 'no message'}"
     elif isinstance(error, CellTimeoutError):

@@ -29,7 +29,7 @@ BOUND = "□"
 PRIVATE = ("aside", "badge", "bound", "classes-in", "data", "missing", "pile", "shown", "transcript", "with-badges")
 """Names of ``paper/style.typ`` that a source may not take: with them it could print a value without a key, or draw a badge of its own."""
 
-RESERVED = re.compile(rf"(?<![\w-])(?:metadata|json|read|yaml|toml|csv|xml|cbor|eval|plugin|query|{'|'.join(PRIVATE)})\s*\(|\bsys\.")
+RESERVED = re.compile(rf"(?<![\w-])(?:metadata|image|json|read|yaml|toml|csv|xml|cbor|eval|plugin|query|{'|'.join(PRIVATE)})\s*\(|\bsys\.")
 """Calls that only ``paper/style.typ`` may make."""
 
 SWALLOWED = re.compile(r"[)\]];")
