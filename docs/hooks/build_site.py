@@ -79,7 +79,9 @@ def on_files(files: Files, config) -> Files:
 def on_page_markdown(markdown: str, page, config, files) -> str:
     """Values and made parts, in pages of the documentation; documents have theirs already."""
     place = page.file.src_uri
-    if place.startswith(f"{documents.FOLDER}/") and not place.endswith(("CHANGELOG.md", "CONTRIBUTING.md")):
+    if not place.startswith(f"{documents.FOLDER}/"):
+        markdown = documents.into_site(markdown, place, documents.DOCUMENTS)
+    elif not place.endswith(("CHANGELOG.md", "CONTRIBUTING.md")):
         return markdown
     try:
         return site.expand(f"docs/{place}", markdown, _ledger(), MADE)

@@ -64,3 +64,30 @@ def linked(text: str, place: str, there: Collection[str]) -> str:
         return words
 
     return LINK.sub(one, text)
+
+
+def into_site(text: str, page: str, there: Collection[str]) -> str:
+    """A page of the documentation whose links to the repository's documents lead to their copies in the site.
+
+    In the repository a page links to a document where it stands, so that it can be read there too.
+
+    Parameters
+    ----------
+    text : str
+        Markdown.
+    page : str
+        The page, from the documentation's folder.
+    there : collection of str
+        Documents that the site has, as places in the repository.
+    """
+    folder = posixpath.dirname(page)
+
+    def one(match: re.Match[str]) -> str:
+        mark, words, target = match.groups()
+        path, hashed, anchor = target.partition("#")
+        meant = posixpath.normpath(posixpath.join("docs", folder, path))
+        if re.match(r"[a-z]+:", target) or meant.startswith("docs/") or meant not in there:
+            return match[0]
+        return f"{mark}[{words}]({posixpath.relpath(posixpath.join(FOLDER, meant), folder or '.')}{hashed}{anchor})"
+
+    return LINK.sub(one, text)

@@ -111,3 +111,12 @@ def test_links_of_a_document_lead_to_what_is_there(hook):
     expected = "[a](CLAIMS.md#d1) b [c](https://example.org) [d](#here) ![e](docs/assets/architecture.svg) [f](../how-to/g.md)"
     assert linked(text, "README.md", there) == expected
     assert linked("[a](../CLAIMS.md)", "data/README.md", there) == "[a](../CLAIMS.md)"
+
+
+def test_links_of_a_page_to_documents_lead_to_their_copies(hook):
+    into_site = hook("documents").into_site
+    there = ["CLAIMS.md", "data/README.md", "docs/assets/architecture.svg"]
+    text = "[a](../../CLAIMS.md#d1) [b](formats.md) [c](https://example.org) [d](#e) [f](../assets/g.svg) [h](../../NONE.md)"
+    expected = "[a](../documents/CLAIMS.md#d1) [b](formats.md) [c](https://example.org) [d](#e) [f](../assets/g.svg) [h](../../NONE.md)"
+    assert into_site(text, "reference/documents.md", there) == expected
+    assert into_site("[a](../data/README.md)", "index.md", there) == "[a](documents/data/README.md)"
