@@ -59,13 +59,12 @@ SAYS = {
     made.name: (made.docstring or "").strip().partition("\n")[0]
     for made in workflow.rules
 }
-# Tables of the traces are listed everywhere and at one place, though only a folder with the traces can make them again.
+# Tables of the traces are listed everywhere, though only a folder with the traces can make them again.
 LISTED = {
     path: template
-    for path, template in PUBLISHED.items()
+    for path, template in {**PUBLISHED, **TRACE_TABLES}.items()
     if path not in ("codecheck.yml", "ro-crate-metadata.json", "SHA256SUMS")
-    and path not in TRACE_TABLES
-} | TRACE_TABLES
+}
 MADE_BY = {
     strip_wildcard_constraints(str(output)): made.name
     for made in workflow.rules
