@@ -58,6 +58,7 @@ def test_an_unknown_key_put_together_by_a_loop_is_named(small):
         "#strike[42] points",
         '#math.equation(alt: "a", $x = 42$)',
         "A rate of `42 GB` in code.",
+        "Code with words: `LRU 42`.",
         "Text#footnote[42].",
         "Text#super[42]",
         "about ~42",

@@ -95,7 +95,8 @@ def passages(items: Sequence[Mapping[str, Any]]) -> list[Passage]:
         elif kind == "opaque":
             raise InputError("paper", here.heading, f"a {item['text']} that cannot be read before layout", "plain content")
         else:
-            written = {"break": "\n", "code": f"`{item.get('text', '')}`"}.get(kind, item.get("text", ""))
+            # Code is read like any words: no number of a result hides in it.
+            written = "\n" if kind == "break" else item.get("text", "")
             here.text += written
             here.typed += "" if bound else written.replace("\u00a0", " ")
     return found
