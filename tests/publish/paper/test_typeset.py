@@ -31,7 +31,7 @@ def pdf(real) -> bytes:
         ("#nope()", 4, "unknown variable: nope"),
         ("#num()", 4, "missing argument"),
         ("*open", 4, "unclosed delimiter"),
-        ('#image("absent.svg")', 4, "file not found"),
+        ('#bibliography("absent.bib")', 4, "file not found"),
     ],
 )
 def test_what_does_not_compile_names_file_and_line(small, text, line, found):
