@@ -517,9 +517,9 @@ def test_every_number_of_the_published_ledger_is_explained_by_a_rule_of_its_own_
 def mapped(tmp_path_factory):
     """A copy of the project with the map of its rules, and nothing else built."""
     project = tmp_path_factory.mktemp("mapped")
-    for part in ("config", "data", "src", "workflow"):
-        shutil.copytree(ROOT / part, project / part)
-    for part in ("Snakefile", "pyproject.toml"):
+    for part in ("config", "data", "docs", "notebooks", "paper", "src", "workflow"):
+        shutil.copytree(ROOT / part, project / part, symlinks=True)
+    for part in ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "Snakefile", "pyproject.toml"):
         shutil.copy2(ROOT / part, project / part)
     environment = {**os.environ, "PYTHONPATH": str(project / "src")}
     run = subprocess.run(

@@ -137,7 +137,7 @@ def test_sizes_with_units(word, size):
 
 
 @pytest.mark.parametrize(
-    "option", [("--buffers", "big"), ("--buffers", "0"), ("--buffers", "1TiB"), ("--threads", "0"), ("--threads", "1,x")]
+    "option", [("--buffers", "big"), ("--buffers", "0"), ("--buffers", "1QiB"), ("--threads", "0"), ("--threads", "1,x")]
 )
 def test_settings_that_are_none_are_a_wrong_call(here, option):
     result = kvtier("stream", *option)
