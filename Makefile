@@ -42,7 +42,7 @@ test-browser: $(INSTALLED)
 exhaustive: $(INSTALLED)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m exhaustive
 
-# The quick build twice, under conditions that must not matter: the same bytes, or the first rule that differs. Two or three minutes.
+# The quick build twice, under conditions that must not matter: the same bytes, or the first rule that differs. Minutes.
 two-builds: $(INSTALLED)
 	$(BIN)/python workflow/compare_builds.py
 

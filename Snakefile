@@ -55,6 +55,12 @@ rule quick:
         ),
 
 
+rule quick_figures:
+    """The other figures beside `quick`: of measurements, traces and shapes, which no setting of the workload moves."""
+    input:
+        expand("results/quick/figures/{figure}.svg", figure=OF_NO_WORKLOAD),
+
+
 onstart:
     if TRACES_SKIPPED:
         print(TRACES_SKIPPED, file=sys.stderr)

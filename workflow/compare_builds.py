@@ -1,7 +1,8 @@
 """Build twice under conditions that must not matter, and compare every output; on a difference, name the rule in which it arises.
 
-``python workflow/compare_builds.py [TARGET ...]`` builds `quick`, or the targets named, in two copies of this checkout at once.
-They differ in folder, hash seed, time zone, locale, home, file mode mask and number of cores. Exit status 0: the same bytes.
+``python workflow/compare_builds.py [TARGET ...]`` builds `quick` and the figures that it leaves out, or the targets named, in two copies of
+this checkout at once. They differ in folder, hash seed, time zone, locale, home, file mode mask and number of cores. Exit status 0: the
+same bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+EVERYTHING = ("quick", "quick_figures")
 LIMIT_S = 1500
 NO_RULE = "no rule"
 SHOWN_BYTES = 60
@@ -203,7 +205,7 @@ def told(name: str, ours: Mapping[str, Path], theirs: Mapping[str, Path]) -> lis
 def main(arguments: list[str] | None = None) -> int:
     """Build twice, compare, report; 1 if anything differs or a build fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("targets", nargs="*", default=["quick"], metavar="TARGET", help="what to build (default: quick)")
+    parser.add_argument("targets", nargs="*", default=EVERYTHING, metavar="TARGET", help=f"what to build (default: {' '.join(EVERYTHING)})")
     targets = parser.parse_args(arguments).targets
     with tempfile.TemporaryDirectory(prefix="two-builds-") as scratch:
         try:

@@ -88,6 +88,12 @@ def downstream_of_numbers(project):
     return {"collect_numbers", "write_canonical_numbers", "quick"} | charts
 
 
+def test_figures_that_quick_leaves_out_are_those_that_draw_no_simulation(project):
+    others = {f"draw_{path.stem}" for path in (project / "figures").glob("*.csv") if "sim.rev" not in path.read_text()}
+    assert others
+    assert jobs(project, "quick_figures") == {"quick_figures"} | others
+
+
 def append_comment(path):
     path.write_text(path.read_text() + "\n# edited\n")
     # Snakemake compares times: a copy and an edit within one tick of the clock must not look alike.
